@@ -1,0 +1,20 @@
+package deps
+import (
+ _ "github.com/spf13/cobra"
+ _ "github.com/spf13/cobra/doc"
+ _ "github.com/goccy/go-yaml"
+ _ "github.com/goccy/go-yaml/parser"
+ _ "pgregory.net/rapid"
+ _ "go.uber.org/goleak"
+ _ "github.com/rogpeppe/go-internal/testscript"
+ _ "github.com/HdrHistogram/hdrhistogram-go"
+ _ "github.com/mattn/go-isatty"
+ _ "golang.org/x/term"
+ _ "golang.org/x/sys/unix"
+ _ "github.com/mattn/go-runewidth"
+ _ "github.com/gofrs/flock"
+ _ "github.com/google/renameio/v2"
+ _ "github.com/creack/pty"
+ _ "github.com/klauspost/compress/zstd"
+ _ "github.com/itchyny/gojq"
+)
