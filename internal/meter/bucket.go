@@ -1,0 +1,214 @@
+package meter
+
+import "time"
+
+// BucketSpec describes a Bucket: N units per Per flow in, Burst fit.
+type BucketSpec struct {
+	N     int64
+	Per   time.Duration
+	Burst int64
+}
+
+// Bucket is a token bucket: at most Burst + N/Per * t units in any t. Where
+// the burst is worth less than Catchup, a late start keeps its due time and
+// up to that much more may start together.
+//
+// It is kept as the time at which the bucket would be full again, and beside
+// it the charges since it last was full, so that a refund gives the state that
+// the bucket would have without the charge, to the unit.
+type Bucket struct {
+	spec    BucketSpec
+	full    pacer // due: when the bucket is full again
+	credit  time.Duration
+	join    time.Duration
+	log     cells
+	before  pacer // full, as it was before the oldest cell
+	stretch float64
+}
+
+// NewBucket returns a full bucket.
+func NewBucket(s BucketSpec) *Bucket {
+	b := &Bucket{stretch: 1}
+	b.full.due = fresh
+	b.set(s)
+	b.full.span, b.full.units = s.Per, s.N
+	return b
+}
+
+func (b *Bucket) set(s BucketSpec) {
+	s.Burst = max(s.Burst, 1)
+	b.spec = s
+	p := pacer{span: s.Per, units: max(s.N, 1)}
+	fill, _ := p.length(s.Burst - 1)
+	b.credit = max(Catchup-fill, 0)
+	b.join = 0
+	if s.Burst > many/2 {
+		b.join = fill / (many / 2)
+	}
+}
+
+// Update changes the limit. The level stays, but never above the new burst.
+func (b *Bucket) Update(now time.Duration, s BucketSpec) {
+	level := b.Free(now)
+	fresh := b.full.due == fresh
+	raised := s.Burst > b.spec.Burst
+	b.set(s)
+	b.full.span, b.full.units, b.full.frac = b.scaled(), s.N, 0
+	b.log = cells{}
+	if s.N == 0 || (fresh && !raised) {
+		return
+	}
+	// The time until full follows from the level that is kept.
+	missing := b.spec.Burst - min(level, b.spec.Burst)
+	b.full.due = now
+	if missing > 0 {
+		b.full.push(now, 0, missing)
+	}
+}
+
+func (b *Bucket) scaled() time.Duration { return ceil(float64(b.spec.Per) * b.stretch) }
+
+// Capacity implements Meter.
+func (b *Bucket) Capacity() int64 {
+	if b.spec.N == 0 {
+		return 0
+	}
+	return b.spec.Burst
+}
+
+// Ready implements Meter.
+func (b *Bucket) Ready(now time.Duration, n int64) time.Duration {
+	if b.spec.N == 0 || n > b.spec.Burst {
+		return Later
+	}
+	return max(now, b.full.ready(b.spec.Burst-n))
+}
+
+// Backlog implements Meter.
+func (b *Bucket) Backlog(now time.Duration, ahead, n int64) time.Duration {
+	if b.spec.N == 0 || n > b.spec.Burst {
+		return Later
+	}
+	if early := b.spec.Burst - n - ahead; early >= 0 {
+		return max(now, b.full.ready(early))
+	}
+	d, _ := b.full.length(ahead + n - b.spec.Burst)
+	return max(now, plus(max(b.full.due, now-b.credit), d))
+}
+
+// Take implements Meter. A bucket does not tell a grant from a sending.
+func (b *Bucket) Take(now time.Duration, n int64, onWire bool) Charge {
+	if b.full.units == 0 {
+		return Charge{}
+	}
+	b.forget(now)
+	if b.log.len() == 0 {
+		b.before = b.full
+	}
+	if b.log.len() >= many {
+		b.settleOldest(many / 2)
+	}
+	i := b.log.add(now, b.join, n, 0)
+	b.full.push(now, b.credit, n)
+	return Charge{n: n, at: now, cell: i, onWire: true}
+}
+
+// forget drops the charges that the bucket has made up for: once it is full,
+// what was taken before changes nothing.
+func (b *Bucket) forget(now time.Duration) {
+	if b.full.due <= now-b.credit {
+		b.log.head = b.log.tail
+	}
+}
+
+// settleOldest makes the oldest charges final, which bounds memory where the
+// bucket never fills. A later refund of one of them gives nothing.
+func (b *Bucket) settleOldest(n int) {
+	for ; n > 0; n-- {
+		if c := b.log.oldest(); c.cost > 0 {
+			b.before.push(c.last, b.credit, c.cost)
+		}
+		b.log.pop()
+	}
+}
+
+// Sent implements Meter.
+func (b *Bucket) Sent(time.Duration, *Charge) {}
+
+// Settle implements Meter.
+func (b *Bucket) Settle(now time.Duration, c *Charge, actual int64) {
+	if b.full.units == 0 {
+		c.n = actual
+		return
+	}
+	diff := actual - c.n
+	c.n = actual
+	if diff > 0 {
+		b.Take(now, diff, true)
+		return
+	}
+	b.forget(now)
+	if diff == 0 || !b.log.has(c.cell) {
+		return
+	}
+	b.log.at(c.cell).cost += diff
+	span, units := b.full.span, b.full.units
+	b.full = b.before
+	b.full.span, b.full.units = span, units
+	for i := b.log.head; i != b.log.tail; i++ {
+		if cell := b.log.at(i); cell.cost > 0 {
+			b.full.push(cell.last, b.credit, cell.cost)
+		}
+	}
+}
+
+// Free implements Meter.
+func (b *Bucket) Free(now time.Duration) int64 {
+	if b.full.units == 0 || b.full.due <= now {
+		return b.spec.Burst
+	}
+	left := b.full.due - now
+	level := b.spec.Burst - int64(float64(left)/float64(b.full.span)*float64(b.full.units))
+	// The estimate may be off by a few; the exact arithmetic decides.
+	for level < b.spec.Burst && b.full.ready(b.spec.Burst-level-1) <= now {
+		level++
+	}
+	for b.full.ready(b.spec.Burst-level) > now {
+		level--
+	}
+	return level
+}
+
+// Stretch implements Meter.
+func (b *Bucket) Stretch(now time.Duration, factor float64) {
+	b.stretch = factor
+	if b.spec.N > 0 {
+		b.full.respan(now, b.scaled(), b.spec.N)
+		b.log.head = b.log.tail
+	}
+}
+
+// Rebase implements Meter.
+func (b *Bucket) Rebase(now time.Duration) {
+	b.log.head = b.log.tail
+	if b.full.due != fresh && b.full.units > 0 {
+		b.full.due, b.full.frac = now, 0
+		b.full.push(now, 0, b.spec.Burst)
+	}
+}
+
+// Spent implements Meter.
+func (b *Bucket) Spent(now time.Duration) []Spent {
+	if n := b.spec.Burst - b.Free(now); n > 0 {
+		return []Spent{{Units: n}}
+	}
+	return nil
+}
+
+// Restore implements Meter. A bucket restarts empty: what flowed in or out
+// meanwhile is not known.
+func (b *Bucket) Restore(now time.Duration, spent []Spent) {
+	if b.spec.N > 0 {
+		b.full.push(now, 0, b.spec.Burst)
+	}
+}

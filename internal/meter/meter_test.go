@@ -1,0 +1,418 @@
+package meter
+
+import (
+	"math/big"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const ms = time.Millisecond
+
+// start is one start as an oracle remembers it: at the wire, or still held.
+type start struct {
+	at   time.Duration
+	n    int64
+	held bool
+}
+
+// inWindow is the cost that lies in the span before now, held ones included.
+func inWindow(starts []start, now, span time.Duration) (sum int64) {
+	for _, s := range starts {
+		if s.held || s.at > now-span {
+			sum += s.n
+		}
+	}
+	return sum
+}
+
+// Whatever is taken, sent, settled and cancelled in whatever order, an unpaced
+// window admits a start exactly when every window has room for it.
+func TestWindowAgainstList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(1, 12).Draw(t, "n")
+		w := NewWindow(WindowSpec{N: n, Per: 100 * ms, Margin: 5 * ms})
+		span := 105 * ms
+		var starts []start
+		var charges []Charge
+		now := time.Duration(0)
+		for range rapid.IntRange(1, 120).Draw(t, "steps") {
+			now += time.Duration(rapid.IntRange(0, 30).Draw(t, "ms")) * ms
+			switch rapid.SampledFrom([]string{"take", "take", "take", "sent", "settle"}).Draw(t, "op") {
+			case "take":
+				cost := rapid.Int64Range(1, n).Draw(t, "cost")
+				free := inWindow(starts, now, span)+cost <= n
+				ready := w.Ready(now, cost)
+				if (ready <= now) != free {
+					t.Fatalf("at %v: ready %v, but %d of %d used, cost %d", now, ready, inWindow(starts, now, span), n, cost)
+				}
+				if w.Backlog(now, 0, cost) > ready {
+					t.Fatalf("backlog %v is later than ready %v", w.Backlog(now, 0, cost), ready)
+				}
+				if free {
+					wire := rapid.Bool().Draw(t, "wire")
+					charges = append(charges, w.Take(now, cost, wire))
+					starts = append(starts, start{at: now, n: cost, held: !wire})
+				} else if ready != Later {
+					// The announced time is the first at which there is room.
+					if inWindow(starts, ready, span)+cost > n || inWindow(starts, ready-1, span)+cost <= n {
+						t.Fatalf("at %v announced %v", now, ready)
+					}
+				}
+			case "sent":
+				if len(charges) > 0 {
+					i := rapid.IntRange(0, len(charges)-1).Draw(t, "which")
+					if starts[i].held {
+						w.Sent(now, &charges[i])
+						starts[i].held = false
+						if now-starts[i].at > movedAfter {
+							starts[i].at = now
+						}
+					}
+				}
+			case "settle":
+				if len(charges) > 0 {
+					i := rapid.IntRange(0, len(charges)-1).Draw(t, "which")
+					if charges[i].n == 0 {
+						continue
+					}
+					actual := rapid.Int64Range(0, n+3).Draw(t, "actual")
+					if debt := actual - starts[i].n; debt > 0 {
+						starts = append(starts, start{at: now, n: debt})
+						charges = append(charges, Charge{onWire: true})
+					} else {
+						starts[i].n = actual
+					}
+					if starts[i].held {
+						starts[i].held = false
+						if now-starts[i].at > movedAfter {
+							starts[i].at = now
+						}
+					}
+					w.Settle(now, &charges[i], actual)
+					charges[i].n = 0 // settled once
+				}
+			}
+			if got, want := w.Free(now), n-inWindow(starts, now, span); got != want {
+				t.Fatalf("at %v free is %d, want %d", now, got, want)
+			}
+		}
+	})
+}
+
+// A paced window uses nearly all of its limit and never passes it, and what is
+// late within the catch-up is made up.
+func TestWindowPaced(t *testing.T) {
+	for _, tc := range []struct {
+		n    int64
+		per  time.Duration
+		used float64
+	}{{1, time.Second, 0.992}, {10, time.Second, 0.992}, {50, time.Second, 0.992}, {1000, time.Second, 0.992}, {300, time.Minute, 0.998}} {
+		w := NewWindow(WindowSpec{N: tc.n, Per: tc.per, Paced: true})
+		var at []time.Duration
+		now, late := time.Duration(0), time.Duration(0)
+		end := 3*tc.per + 10*time.Second
+		for now < end {
+			if r := w.Ready(now, 1); r > now {
+				late = (late + 701*time.Microsecond) % (1200 * time.Microsecond)
+				now = r + late
+				continue
+			}
+			w.Take(now, 1, true)
+			at = append(at, now)
+		}
+		most, lo := 0, 0
+		for hi := range at {
+			for at[hi]-at[lo] >= tc.per {
+				lo++
+			}
+			most = max(most, hi-lo+1)
+		}
+		used := float64(len(at)-1) / float64(tc.n) / (float64(at[len(at)-1]) / float64(tc.per))
+		if int64(most) > tc.n || used < tc.used || used > 1 {
+			t.Errorf("%d/%v: most %d in a window, used %.4f", tc.n, tc.per, most, used)
+		}
+	}
+}
+
+// exactLevel is the content of a bucket in units, replayed over all charges
+// from the first one on.
+func exactLevel(s BucketSpec, charges []start, now time.Duration) *big.Rat {
+	level := new(big.Rat).SetInt64(s.Burst)
+	last := time.Duration(0)
+	flow := func(to time.Duration) {
+		in := big.NewRat(int64(to-last), int64(s.Per))
+		level.Add(level, in.Mul(in, new(big.Rat).SetInt64(s.N)))
+		if full := new(big.Rat).SetInt64(s.Burst); level.Cmp(full) > 0 {
+			level.Set(full)
+		}
+		last = to
+	}
+	for _, c := range charges {
+		if c.n > 0 {
+			flow(c.at)
+			level.Sub(level, new(big.Rat).SetInt64(c.n))
+		}
+	}
+	flow(now)
+	return level
+}
+
+// A refund gives the state that the bucket would have without the charge
+// (golang/go#56924, golang/go#69419), a debt is charged when it is settled.
+func TestBucketAgainstReplay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := BucketSpec{
+			N:     rapid.Int64Range(1, 700).Draw(t, "n"),
+			Per:   time.Duration(rapid.Int64Range(1, 3000).Draw(t, "per")) * ms,
+			Burst: rapid.Int64Range(1, 40).Draw(t, "burst"),
+		}
+		b := NewBucket(s)
+		b.credit = 0
+		var all []start
+		var charges []Charge
+		var index []int
+		now := time.Duration(0)
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			now += time.Duration(rapid.Int64Range(0, int64(s.Per)).Draw(t, "dt"))
+			if rapid.Bool().Draw(t, "take") || len(charges) == 0 {
+				n := rapid.Int64Range(1, s.Burst).Draw(t, "n")
+				level := exactLevel(s, all, now)
+				can := level.Cmp(new(big.Rat).SetInt64(n)) >= 0
+				ready := b.Ready(now, n)
+				if can != (ready <= now) {
+					t.Fatalf("at %v level %v, cost %d: ready %v", now, level.FloatString(6), n, ready)
+				}
+				if can {
+					charges = append(charges, b.Take(now, n, true))
+					index = append(index, len(all))
+					all = append(all, start{at: now, n: n})
+				} else if exactLevel(s, all, ready).Cmp(new(big.Rat).SetInt64(n)) < 0 ||
+					exactLevel(s, all, ready-1).Cmp(new(big.Rat).SetInt64(n)) >= 0 {
+					t.Fatalf("at %v announced %v", now, ready)
+				}
+			} else {
+				i := rapid.IntRange(0, len(charges)-1).Draw(t, "which")
+				if charges[i].n == 0 {
+					continue
+				}
+				actual := rapid.Int64Range(0, s.Burst+5).Draw(t, "actual")
+				old := charges[i].n
+				b.Settle(now, &charges[i], actual)
+				charges[i].n = 0
+				if actual > old {
+					all = append(all, start{at: now, n: actual - old})
+				} else {
+					all[index[i]].n = actual
+				}
+			}
+			level := exactLevel(s, all, now)
+			floor := new(big.Int).Div(level.Num(), level.Denom()).Int64()
+			if got := b.Free(now); got != floor {
+				t.Fatalf("at %v free is %d, want %s", now, got, level.FloatString(6))
+			}
+		}
+	})
+}
+
+// Long idle times neither overflow nor refill beyond the burst
+// (bucket4j/bucket4j#51).
+func TestBucketIdle(t *testing.T) {
+	b := NewBucket(BucketSpec{N: 1e9, Per: time.Second, Burst: 1e9})
+	now := time.Duration(0)
+	for _, idle := range []time.Duration{12 * time.Hour, 400 * 24 * time.Hour, 290 * 365 * 24 * time.Hour} {
+		b.Take(now, 1e9, true)
+		if free := b.Free(now); free != 0 {
+			t.Fatalf("drained bucket has %d", free)
+		}
+		if now += idle; b.Free(now) != 1e9 || b.Ready(now, 1e9) > now {
+			t.Fatalf("after %v free is %d", idle, b.Free(now))
+		}
+		now = 0
+		b = NewBucket(b.spec)
+	}
+}
+
+// The announced delay suffices at every rate (golang/time#19, golang/go#34861).
+func TestAnnouncedDelaySuffices(t *testing.T) {
+	for _, r := range []struct {
+		n   int64
+		per time.Duration
+	}{{3, time.Second}, {7, time.Second}, {99, 10 * time.Second}, {1, 10 * time.Second}, {3333, 10 * time.Second}, {1, 3 * time.Second}, {1e9, time.Second}, {700000000, time.Second}, {1, 31 * 365 * 24 * time.Hour}} {
+		for name, m := range map[string]Meter{
+			"bucket": NewBucket(BucketSpec{N: r.n, Per: r.per, Burst: 1}),
+			"window": NewWindow(WindowSpec{N: r.n, Per: r.per, Paced: true}),
+		} {
+			now := time.Duration(0)
+			for i := range 2000 {
+				if at := m.Ready(now, 1); at > now {
+					if m.Ready(at-1, 1) <= at-1 {
+						t.Fatalf("%s %d/%v: ready before the announced time", name, r.n, r.per)
+					}
+					now = at
+				}
+				if m.Ready(now, 1) > now {
+					t.Fatalf("%s %d/%v: start %d refused at its announced time", name, r.n, r.per, i)
+				}
+				m.Take(now, 1, true)
+				if now > Later/4 {
+					break
+				}
+			}
+		}
+	}
+}
+
+// High rates are not truncated to whole nanoseconds per start.
+func TestRateIsExact(t *testing.T) {
+	for _, n := range []int64{1, 3, 7, 333, 1e6, 7e8} {
+		b := NewBucket(BucketSpec{N: n, Per: time.Second, Burst: 1})
+		b.Take(0, 1, true)
+		for range 1000 {
+			b.Take(b.Ready(0, 1), 1, true)
+		}
+		ideal := float64(1001) / float64(n) * 1e9
+		if got := float64(b.full.due); got < ideal-1 || got > ideal+1 {
+			t.Errorf("%d/s: 1001 starts take %.0f ns, want %.0f", n, got, ideal)
+		}
+	}
+}
+
+// A limit of zero admits nothing (golang/go#39984).
+func TestZeroAdmitsNothing(t *testing.T) {
+	w := NewWindow(WindowSpec{N: 0, Per: time.Second, Paced: true})
+	b := NewBucket(BucketSpec{N: 0, Per: time.Second, Burst: 1})
+	for _, m := range []Meter{w, b} {
+		if m.Capacity() != 0 || m.Ready(0, 1) != Later || m.Backlog(0, 0, 1) != Later {
+			t.Errorf("%T of 0/s admits", m)
+		}
+	}
+	w.Update(ms, WindowSpec{N: 5, Per: time.Second, Paced: true})
+	b.Update(ms, BucketSpec{N: 5, Per: time.Second, Burst: 1})
+	for _, m := range []Meter{w, b} {
+		if m.Capacity() == 0 || m.Ready(ms, 1) > ms {
+			t.Errorf("%T stays closed after it was raised", m)
+		}
+	}
+}
+
+// A change never creates capacity, and those who wait are planned anew
+// (golang/go#23575).
+func TestUpdate(t *testing.T) {
+	w := NewWindow(WindowSpec{N: 1, Per: time.Minute, Paced: true})
+	w.Take(0, 1, true)
+	w.Update(time.Second, WindowSpec{N: 10, Per: time.Second, Paced: true})
+	if r := w.Ready(time.Second, 1); r > 1150*ms {
+		t.Errorf("raised from 1/m to 10/s: next start at %v", r)
+	}
+	b := NewBucket(BucketSpec{N: 1, Per: time.Hour, Burst: 100})
+	b.Take(0, 20, true)
+	b.Update(0, BucketSpec{N: 1, Per: time.Hour, Burst: 5})
+	if free := b.Free(0); free != 5 {
+		t.Errorf("burst 100 to 5 with 80 left: %d", free)
+	}
+	b.Update(0, BucketSpec{N: 1, Per: time.Hour, Burst: 100})
+	if free := b.Free(0); free > 5 {
+		t.Errorf("burst raised again: %d, the change created capacity", free)
+	}
+	w = NewWindow(WindowSpec{N: 50, Per: time.Second, Paced: true})
+	now := time.Duration(0)
+	for range 5000 {
+		now = w.Ready(now, 1)
+		w.Take(now, 1, true)
+	}
+	w.Update(now, WindowSpec{N: 3000, Per: time.Minute, Paced: true})
+	if free := w.Free(now); free > 30 {
+		t.Errorf("from 50/s to 3000/m after a busy minute: %d free", free)
+	}
+}
+
+// Memory stays bounded whatever is cancelled and however long a log lives.
+func TestMemoryIsBounded(t *testing.T) {
+	w := NewWindow(WindowSpec{N: 20, Per: time.Hour})
+	b := NewBucket(BucketSpec{N: 1e6, Per: time.Second, Burst: 1e6})
+	for i := range 300000 {
+		now := time.Duration(i) * 10 * time.Microsecond
+		a := w.Take(now, 1, false)
+		c := w.Take(now+1, 1, false)
+		w.Settle(now+2, &a, 0)
+		w.Settle(now+3, &c, 0)
+		b.Take(now, 10, true)
+	}
+	if n := len(w.log.ring) + len(b.log.ring); n > 8*many {
+		t.Errorf("%d cells", n)
+	}
+	if w.Free(4*time.Second) != 20 {
+		t.Errorf("free is %d after everything was cancelled", w.Free(4*time.Second))
+	}
+}
+
+func TestSpentAndRestore(t *testing.T) {
+	spec := WindowSpec{N: 100, Per: time.Minute}
+	w := NewWindow(spec)
+	for i := range 60 {
+		w.Take(time.Duration(i)*500*ms, 1, i%7 != 0)
+	}
+	now := 30 * time.Second
+	again := NewWindow(spec)
+	again.Restore(0, w.Spent(now))
+	for _, later := range []time.Duration{0, 20 * time.Second, 40 * time.Second} {
+		if a, b := again.Free(later), w.Free(now+later); a > b+9 || (later == 0 && a != b) {
+			// What was not sent counts as sent when it was saved: 9 of them.
+			t.Errorf("%v later: %d free, was %d", later, a, b)
+		}
+	}
+	b := NewBucket(BucketSpec{N: 10, Per: time.Second, Burst: 10})
+	b.Restore(0, nil)
+	if b.Free(0) != 0 {
+		t.Errorf("a bucket restarts with %d", b.Free(0))
+	}
+}
+
+func TestCalendar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// A bubble starts at midnight UTC of 2000-01-01.
+		c := NewCalendar(CalendarSpec{N: 3, Each: "day"})
+		if r := c.Ready(0, 1); r != time.Second {
+			t.Fatalf("at the turn of the day: ready at %v, want 1s", r)
+		}
+		time.Sleep(time.Hour)
+		now := time.Hour
+		var charges []Charge
+		for range 3 {
+			if c.Ready(now, 1) > now {
+				t.Fatal("refused below the limit")
+			}
+			charges = append(charges, c.Take(now, 1, true))
+		}
+		if r := c.Ready(now, 1); r != 24*time.Hour+time.Second {
+			t.Fatalf("next start at %v", r)
+		}
+		c.Settle(now, &charges[0], 0)
+		if c.Free(now) != 1 {
+			t.Fatalf("free after a refund: %d", c.Free(now))
+		}
+		spent := c.Spent(now)
+		time.Sleep(23*time.Hour - 500*ms)
+		if r := c.Ready(24*time.Hour-500*ms, 1); r != 24*time.Hour+time.Second {
+			t.Fatalf("just before midnight: %v", r)
+		}
+		time.Sleep(2 * time.Second)
+		c.Settle(24*time.Hour+1500*ms, &charges[1], 0)
+		if c.Free(0) != 3 {
+			t.Fatalf("a refund of yesterday counts today: %d", c.Free(0))
+		}
+		again := NewCalendar(CalendarSpec{N: 3, Each: "day"})
+		again.Restore(0, spent)
+		if again.Free(0) != 3 {
+			t.Fatal("the use of yesterday was restored today")
+		}
+		// The clock was ahead once: the period never moves back.
+		again.Restore(0, []Spent{{Units: 2, Period: time.Date(2000, 1, 5, 0, 0, 0, 0, time.UTC).Unix()}})
+		if again.Free(0) != 1 {
+			t.Fatalf("free is %d", again.Free(0))
+		}
+	})
+}
