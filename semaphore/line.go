@@ -1,0 +1,179 @@
+package semaphore
+
+import (
+	"context"
+	"time"
+)
+
+// waiter is one caller in line. Its result is decided under the semaphore's
+// mutex and told by one send on ready.
+type waiter struct {
+	prev, next *waiter
+	n          int64
+	ready      chan struct{} // capacity 1: telling never blocks
+	told       bool          // left the line with a result
+	turn       int64         // the state whose turn the grant took
+	err        error         // or why there was none
+}
+
+// line is the waiters in the order of their arrival, linked through
+// themselves: leaving it from anywhere costs the same.
+type line struct {
+	head, tail *waiter
+	n          int
+}
+
+func (l *line) push(w *waiter) {
+	w.prev = l.tail
+	if l.tail == nil {
+		l.head = w
+	} else {
+		l.tail.next = w
+	}
+	l.tail = w
+	l.n++
+}
+
+func (l *line) remove(w *waiter) {
+	if w.prev == nil {
+		l.head = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+	l.n--
+}
+
+// wait gets in line for n permits, for maxWait at most if it is bounded.
+func (s *Semaphore) wait(ctx context.Context, n int64, bounded bool, maxWait time.Duration) (Permit, error) {
+	if n <= 0 {
+		return Permit{}, ErrWeight
+	}
+	if err := ctx.Err(); err != nil {
+		s.canceled.Add(1)
+		return Permit{}, err
+	}
+	w := &waiter{n: n, ready: make(chan struct{}, 1)}
+	if err := s.enter(w, bounded && maxWait <= 0); err != nil {
+		return Permit{}, err
+	}
+
+	var timeout <-chan time.Time
+	if bounded {
+		timer := time.NewTimer(maxWait)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	if done := ctx.Done(); done == nil && timeout == nil {
+		<-w.ready // a plain receive costs half of a select
+	} else {
+		select {
+		case <-w.ready:
+		case <-done:
+			s.leave(w, ctx.Err())
+		case <-timeout:
+			s.leave(w, ErrWaitTimeout)
+		}
+	}
+	if w.err != nil {
+		return Permit{}, w.err
+	}
+	// Granted. If ctx was done by then it is ctx that decides, so that a
+	// caller who cancels first never sees the permit (golang/go#63615).
+	if err := ctx.Err(); err != nil {
+		s.put(n)
+		s.canceled.Add(1)
+		return Permit{}, err
+	}
+	return s.permit(w.turn, n), nil
+}
+
+// enter puts w in line, where it may be granted at once. With noWait it is in
+// line no longer than that.
+func (s *Semaphore) enter(w *waiter, noWait bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.n > s.limit {
+		return s.refusal(ErrTooLarge, w.n)
+	}
+	// Marked first: from here on the free permits change only by being
+	// returned, and whoever returns one will look at the line.
+	s.state.Or(queued)
+	s.unpark()
+	s.line.push(w)
+	s.grant()
+	if noWait && !w.told {
+		s.abandon(w, ErrWaitTimeout)
+	}
+	return w.err
+}
+
+// leave takes w out of the line because of err, unless it was told its result
+// already: that one holds then.
+func (s *Semaphore) leave(w *waiter, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !w.told {
+		s.abandon(w, err)
+	}
+}
+
+// abandon removes w without a grant. Those behind it may fit where it did not
+// (golang/go#37852).
+func (s *Semaphore) abandon(w *waiter, err error) {
+	if err == ErrWaitTimeout {
+		s.timeouts.Add(1)
+		err = s.refusal(ErrWaitTimeout, w.n)
+	} else {
+		s.canceled.Add(1)
+	}
+	w.err = err
+	s.line.remove(w)
+	s.grant()
+}
+
+// put returns n permits.
+func (s *Semaphore) put(n int64) {
+	s.state.Add(n << freeShift)
+	s.handOn()
+}
+
+// handOn grants what became free if somebody is in line.
+func (s *Semaphore) handOn() {
+	if s.state.Load()&queued != 0 {
+		s.mu.Lock()
+		s.grant()
+		s.mu.Unlock()
+	}
+}
+
+// grant gives what is free to the head of the line for as long as it fits. The
+// permits are in use from here on, not from when the waiter wakes: nobody can
+// take them in between. mu is held.
+func (s *Semaphore) grant() {
+	for w := s.line.head; w != nil; w = s.line.head {
+		st := s.state.Load()
+		if st>>freeShift < w.n {
+			return
+		}
+		if s.state.CompareAndSwap(st, taken(st, w.n)) {
+			w.turn = st
+			s.finish(w)
+		}
+	}
+	if s.state.Load()&queued != 0 {
+		s.state.And(^queued)
+	}
+}
+
+// finish takes w out of the line and tells it its result. mu is held.
+func (s *Semaphore) finish(w *waiter) {
+	s.line.remove(w)
+	w.told = true
+	w.ready <- struct{}{}
+}
