@@ -62,22 +62,24 @@ func scanDecimal(s string) (d decimal, rest string, ok bool) {
 
 // times multiplies by unit, rounded up and saturated at math.MaxInt64.
 func (d decimal) times(unit uint64) uint64 {
-	hi, lo := bits.Mul64(d.whole, unit)
-	if hi != 0 || lo > math.MaxInt64 {
+	sum := mulDiv(d.whole, unit, 1) + mulDiv(d.frac, unit, fracUnit)
+	return min(sum, math.MaxInt64) // two such terms cannot wrap
+}
+
+// mulDiv returns a * b / c, rounded up and saturated at math.MaxInt64.
+func mulDiv(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	if hi >= c {
 		return math.MaxInt64
 	}
-	fhi, flo := bits.Mul64(d.frac, unit)
-	if fhi >= fracUnit {
+	n, rem := bits.Div64(hi, lo, c)
+	if n >= math.MaxInt64 {
 		return math.MaxInt64
 	}
-	part, rem := bits.Div64(fhi, flo, fracUnit)
 	if rem > 0 {
-		part++
+		n++
 	}
-	if sum := lo + part; sum >= lo && sum <= math.MaxInt64 {
-		return sum
-	}
-	return math.MaxInt64
+	return n
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
