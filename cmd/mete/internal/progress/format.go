@@ -11,11 +11,9 @@ import (
 
 // count writes n with a comma after every thousand.
 func count(n int64) string {
-	if n < 0 {
-		return "-" + count(-n)
-	}
 	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
+	sign := len(s) - len(strings.TrimPrefix(s, "-"))
+	for i := len(s) - 3; i > sign; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
@@ -63,9 +61,10 @@ func pace(perSecond float64, limit string, limitPerSecond float64, digits int) s
 			unit = per
 		}
 	}
-	if math.IsNaN(perSecond) || math.IsInf(perSecond, 0) {
+	if math.IsNaN(perSecond) {
 		perSecond = 0
 	}
+	perSecond = min(perSecond, 1e15) // nothing is faster, and int64 has an end
 	if digits < 0 {
 		switch {
 		case perSecond == 0:

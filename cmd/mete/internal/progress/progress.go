@@ -229,7 +229,7 @@ func (p *Progress) Close() {
 		if v.State == "" {
 			v.State = "ended"
 		}
-		v.PausedFor, v.Rate = 0, v.average
+		v.PausedFor, v.Rate, v.eta = 0, v.average, unknown
 		p.write(now, above+p.programLine(now, v))
 		return
 	}

@@ -263,12 +263,12 @@ func (s *Summary) top() []ErrorCount {
 func errorLines(errs []ErrorCount) []string {
 	kinds, counts := 0, 0
 	for _, e := range errs {
-		kinds = max(kinds, len(e.Kind))
+		kinds = max(kinds, runewidth.StringWidth(printable(e.Kind)))
 		counts = max(counts, len(count(e.Count)))
 	}
 	var lines []string
 	for _, e := range errs {
-		l := fmt.Sprintf("%-*s  %*s", kinds, e.Kind, counts, count(e.Count))
+		l := fmt.Sprintf("%s  %*s", runewidth.FillRight(printable(e.Kind), kinds), counts, count(e.Count))
 		if id := printable(e.Example); id != "" {
 			l += "  e.g. " + id
 		}
@@ -321,10 +321,24 @@ func (t *text) whole(label, s string) {
 	}
 }
 
-// breakLines breaks s at spaces into lines of at most width columns, unless it
-// fits as it is.
+// breakLines breaks s into lines of at most width columns: between the items
+// of a list, else at spaces.
 func breakLines(s string, width int) []string {
-	return strings.Split(wrap(s, "", width, runewidth.StringWidth), "\n")
+	const dot = " · "
+	items := strings.Split(s, dot)
+	if len(items) == 1 || width <= 0 {
+		return strings.Split(wrap(s, "", width, runewidth.StringWidth), "\n")
+	}
+	lines := items[:1:1]
+	for _, item := range items[1:] {
+		last := &lines[len(lines)-1]
+		if runewidth.StringWidth(*last+dot+item) > width {
+			lines = append(lines, item)
+			continue
+		}
+		*last += dot + item
+	}
+	return lines
 }
 
 // table lists the providers; a narrow one leaves out the columns that matter

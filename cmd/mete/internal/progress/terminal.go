@@ -91,9 +91,8 @@ func (p *painter) first(v view, width int, last bool) string {
 	}
 	if v.Total >= 0 {
 		f[rows].forms = []string{count(v.Done) + "/" + count(v.Total)}
-		f[share].forms = []string{fmt.Sprintf("%3d%%", v.permille/10)}
+		f[share].forms = []string{fmt.Sprintf("%2d%%", v.permille/10)}
 		f[bar].forms = []string{"bar"}
-		f[rate].sep = " "
 	} else {
 		f[rows].forms = []string{count(v.Done) + " rows"}
 	}
@@ -102,9 +101,9 @@ func (p *painter) first(v view, width int, last bool) string {
 		speed = v.average
 	}
 	short := pace(speed, v.Limit, v.LimitPerSecond, -1)
-	f[rate].forms = []string{short}
+	f[rate].forms = []string{short, short}
 	if v.Limit != "" {
-		f[rate].forms = []string{short + " of " + v.Limit, short}
+		f[rate].forms[0] += " of " + v.Limit
 	}
 	switch {
 	case last:
@@ -112,9 +111,9 @@ func (p *painter) first(v view, width int, last bool) string {
 	case v.Total < 0:
 		f[eta].forms = []string{"for " + clock(v.Elapsed)}
 	case v.eta < 0:
-		f[eta].forms = []string{"ETA " + p.glyph("–") + "     "}
+		f[eta].forms = []string{"ETA " + p.glyph("–") + "    "}
 	default:
-		f[eta].forms = []string{fmt.Sprintf("ETA %-6s", clock(v.eta))}
+		f[eta].forms = []string{fmt.Sprintf("ETA %-5s", clock(v.eta))}
 	}
 	var shrink []int
 	if v.Retries == 0 {
@@ -208,9 +207,10 @@ func (p *painter) fit(fields []field, shrink []int, width int, permille int64) s
 	if used > width {
 		return p.cond.Truncate(p.join(fields, barLeast, permille, false), max(width, 0), "")
 	}
-	return p.join(fields, min(barLeast+width-used, barMost), permille, p.color)
+	return strings.TrimRight(p.join(fields, min(barLeast+width-used, barMost), permille, p.color), " ")
 }
 
+// join puts the fields side by side.
 func (p *painter) join(fields []field, bar int, permille int64, color bool) string {
 	var b strings.Builder
 	before := -1
@@ -233,7 +233,7 @@ func (p *painter) join(fields []field, bar int, permille int64, color bool) stri
 		}
 		b.WriteString(p.paint(text, f.style, color))
 	}
-	return strings.TrimRight(b.String(), " ")
+	return b.String()
 }
 
 // bar is size cells between two edges, in steps of an eighth of a cell.
