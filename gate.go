@@ -1,0 +1,574 @@
+// Package mete decides for every call to a remote API whether it may start
+// now: exactly at the limits of its provider, never above them and hardly
+// below.
+//
+// A [Gate] holds everything about one provider: how many calls may be in
+// flight (Concurrency), how many may start per unit of time (Limits), how long
+// the provider asked to stay away (a pause), and how failures are repeated
+// (Retry). A call queues once and is admitted in one decision: a permit, and
+// every limit's tokens, and no pause. So no permit sleeps while its holder
+// waits for a token, and no token is spent on a call that waits for a permit.
+//
+//	geo, err := mete.New(mete.Config{
+//		Name:        "geocoder",
+//		Concurrency: 20,
+//		Limits:      []mete.Limit{mete.Per(50, time.Second)},
+//		Retry:       mete.Retry{Attempts: 4},
+//	})
+//	place, err := mete.Get(ctx, geo, mete.Call{}, lookup)
+//
+// Whatever blocks the head of the queue is the binding bound, and the time is
+// booked on it: "semaphore", "pause" or "limit:<name>". [Gate.Stats] tells
+// them apart.
+//
+// Package metehttp does the same for an http.Client, package batch for a
+// stream of work. Packages semaphore and rate are complete on their own.
+package mete
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete/internal/meter"
+	"github.com/metehq/mete/retry"
+)
+
+// Gate admits the calls to one provider. It is created once and shared by all
+// that call the provider. Its methods may be called at any time from any
+// goroutine; it has no goroutine of its own.
+type Gate struct {
+	name string
+	base time.Time // time is measured from here, by the monotonic clock
+
+	mu       sync.Mutex
+	cfg      atomic.Pointer[Config] // replaced as a whole, under the lock
+	q        queue
+	last     time.Duration
+	timer    *time.Timer
+	due      time.Duration // when timer fires
+	budget   retry.Budget
+	attempts int64
+	retries  int64
+	misuse   int64
+	refused  map[Reason]int64
+	keep     *keeper // durable state; nil without
+}
+
+// New returns a gate for the provider that cfg describes. Its limits are clear
+// unless cfg.State holds what was consumed before. The error is a mistake in
+// cfg or a State folder that cannot be used.
+func New(cfg Config) (*Gate, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	g := &Gate{name: cfg.Name, base: time.Now(), refused: map[Reason]int64{}}
+	g.q.bound = noBound
+	g.q.blocked = make([]time.Duration, boundLimits)
+	g.configure(0, cfg)
+	if cfg.State != "" {
+		keep, err := openKeeper(cfg.State, g)
+		if err != nil {
+			return nil, err
+		}
+		g.keep = keep
+	}
+	return g, nil
+}
+
+// Name is the provider's name.
+func (g *Gate) Name() string { return g.name }
+
+// now is the time since the gate was made. The caller holds the lock. A clock
+// that runs backwards (a gate that is taken into a synctest bubble and out
+// again) makes everything in force count from now.
+func (g *Gate) now() time.Duration {
+	now := time.Since(g.base)
+	if now < g.last {
+		if g.last-now > time.Second {
+			for i := range g.q.limits {
+				g.q.limits[i].meter.Rebase(now)
+			}
+			g.q.booked = now
+		} else {
+			now = g.last
+		}
+	}
+	g.last = now
+	return now
+}
+
+// Update puts a new configuration in force at once, also for the calls that
+// wait. Limits are told apart by name and unit. It never creates capacity:
+// what was consumed stays booked, and permits in use are not taken away. Name
+// and State cannot be changed.
+func (g *Gate) Update(cfg Config) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	now := g.now()
+	g.q.book(now)
+	g.configure(now, cfg)
+	g.q.sweep(func(w *waiter) (Reason, time.Duration) {
+		r, _ := g.q.impossible(w.lane, w.weight, w.costs)
+		return r, 0
+	})
+	g.stepAndUnlock(now)
+	return nil
+}
+
+func (g *Gate) configure(now time.Duration, cfg Config) {
+	q := &g.q
+	g.cfg.Store(&cfg)
+	g.budget.Share = cfg.Retry.Budget
+	switch {
+	case cfg.Concurrency == 0:
+		q.permits = math.MaxInt64
+	case cfg.Concurrency < 0:
+		q.permits = 0
+	default:
+		q.permits = int64(cfg.Concurrency)
+	}
+	q.configureLanes(cfg.Lanes)
+	q.configureLimits(now, cfg.Limits, g.attempts)
+}
+
+func (q *queue) configureLanes(lanes []Lane) {
+	if len(lanes) == 0 {
+		lanes = []Lane{{Name: "default"}}
+	}
+	old := q.lanes
+	q.lanes = nil
+	for _, spec := range lanes {
+		l := &lane{vt: q.vt}
+		for _, o := range old {
+			if o.Name == spec.Name && !o.holders {
+				l = o
+			}
+		}
+		l.Lane = spec
+		if l.Weight <= 0 {
+			l.Weight = 1
+		}
+		q.lanes = append(q.lanes, l)
+	}
+	// A lane that is gone but in use stays until nobody needs it.
+	for _, o := range old {
+		gone := o.waiting > 0 || o.used > 0 || o.holders
+		for _, l := range q.lanes {
+			gone = gone && l != o
+		}
+		if gone {
+			q.lanes = append(q.lanes, o)
+		}
+	}
+	if len(old) == 0 {
+		q.lanes = append(q.lanes, &lane{Lane: Lane{Weight: 1}, holders: true})
+	}
+	for i, l := range q.lanes {
+		if l.holders {
+			last := len(q.lanes) - 1
+			q.lanes[i], q.lanes[last] = q.lanes[last], l
+		}
+	}
+}
+
+func (q *queue) configureLimits(now time.Duration, limits []Limit, started int64) {
+	for i := range q.limits {
+		q.limits[i].removed = true
+	}
+	for _, spec := range limits {
+		found := false
+		for i := range q.limits {
+			l := &q.limits[i]
+			if l.bound() == spec.bound() && l.unit() == spec.unit() && sameModel(l.Limit, spec) {
+				l.Limit, l.removed, found = spec, false, true
+				updateMeter(now, l.meter, spec, paced(spec, limits))
+				break
+			}
+		}
+		if !found {
+			m := newMeter(spec, paced(spec, limits))
+			if n := min(spec.N, started); n > 0 {
+				// What was started before may count against a limit that comes
+				// later.
+				m.Take(now, n, true)
+			}
+			q.limits = append(q.limits, limit{Limit: spec, meter: m})
+		}
+	}
+	q.blocked = append(q.blocked, make([]time.Duration, boundLimits+len(q.limits)-len(q.blocked))...)
+	for _, l := range q.lanes {
+		l.ahead = make([]int64, len(q.limits))
+		for w := l.first; w != nil; w = w.next {
+			for i := range q.limits {
+				l.ahead[i] += q.cost(w.costs, i)
+			}
+		}
+	}
+	q.pause.stretch = 0
+	q.pace(now)
+}
+
+func sameModel(a, b Limit) bool {
+	return a.Bucket == b.Bucket && (a.Calendar != "") == (b.Calendar != "")
+}
+
+// paced reports whether starts under the limit keep a distance: they do under
+// the shortest window of each unit.
+func paced(l Limit, all []Limit) bool {
+	for _, o := range all {
+		if o.unit() == l.unit() && !o.Bucket && o.Calendar == "" && o.Per < l.Per {
+			return false
+		}
+	}
+	return true
+}
+
+func (l Limit) window(paced bool) meter.WindowSpec {
+	return meter.WindowSpec{N: l.N, Per: l.Per, Burst: l.Burst, Paced: paced, Bulk: l.unit() != Requests, Margin: l.Margin}
+}
+
+func (l Limit) bucket() meter.BucketSpec {
+	return meter.BucketSpec{N: l.N, Per: l.Per, Burst: l.Burst}
+}
+
+func (l Limit) calendar() meter.CalendarSpec {
+	zone, err := time.LoadLocation(l.Zone)
+	if err != nil {
+		zone = time.UTC // check has refused it
+	}
+	return meter.CalendarSpec{N: l.N, Each: l.Calendar, Zone: zone}
+}
+
+func newMeter(l Limit, paced bool) meter.Meter {
+	switch {
+	case l.Calendar != "":
+		return meter.NewCalendar(l.calendar())
+	case l.Bucket:
+		return meter.NewBucket(l.bucket())
+	}
+	return meter.NewWindow(l.window(paced))
+}
+
+func updateMeter(now time.Duration, m meter.Meter, l Limit, paced bool) {
+	switch m := m.(type) {
+	case *meter.Calendar:
+		m.Update(now, l.calendar())
+	case *meter.Bucket:
+		m.Update(now, l.bucket())
+	case *meter.Window:
+		m.Update(now, l.window(paced))
+	}
+}
+
+// Acquire waits until the call may start and returns what it holds. It blocks
+// until the grant, the end of ctx, or MaxWait; a call that cannot be admitted
+// in time is refused at once. The error is a *Rejected, ErrNested or
+// ErrInvalidCall, and nothing was charged.
+func (g *Gate) Acquire(ctx context.Context, call Call) (*Permit, error) {
+	p := &Permit{}
+	if err := g.admit(ctx, call, p, nil); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// TryAcquire admits the call if it may start now. It never blocks.
+func (g *Gate) TryAcquire(call Call) (*Permit, bool) {
+	p := &Permit{}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.prepare(p, call) != nil || g.q.closed || g.q.waiting > 0 {
+		return nil, false
+	}
+	now := g.now()
+	if r, _ := g.q.impossible(p.lane, p.weight, p.costs); r != "" {
+		return nil, false
+	}
+	if bound, _ := g.q.check(now, p.lane, p.weight, p.costs); bound != noBound {
+		return nil, false
+	}
+	g.q.grant(now, p)
+	g.started()
+	return p, true
+}
+
+// prepare fills in what the call asks for.
+func (g *Gate) prepare(p *Permit, call Call) error {
+	q := &g.q
+	if call.Weight < 0 {
+		return fmt.Errorf("%w: gate %s: weight %d", ErrInvalidCall, g.name, call.Weight)
+	}
+	p.gate, p.wire = g, call.Wire
+	if p.lane == nil || !p.lane.holders {
+		p.lane, p.weight = q.lanes[0], max(int64(call.Weight), 1)
+		if call.Lane != "" {
+			p.lane = nil
+			for _, l := range q.lanes {
+				if l.Name == call.Lane && !l.holders {
+					p.lane = l
+				}
+			}
+			if p.lane == nil {
+				return fmt.Errorf("%w: gate %s has no lane %q", ErrInvalidCall, g.name, call.Lane)
+			}
+		}
+	}
+	if call.Costs != nil {
+		p.costs = make([]int64, len(q.limits))
+		for i := range q.limits {
+			unit := q.limits[i].unit()
+			n, ok := call.Costs[unit]
+			if n < 0 {
+				return fmt.Errorf("%w: gate %s: %d %s", ErrInvalidCall, g.name, n, unit)
+			}
+			if !ok && unit == Requests {
+				n = 1
+			}
+			p.costs[i] = n
+		}
+	}
+	return nil
+}
+
+// started books an attempt. The caller holds the lock.
+func (g *Gate) started() {
+	g.attempts++
+	if g.keep != nil {
+		g.keep.touch()
+	}
+}
+
+// admit waits for the grant of p. again is set for a repeated attempt.
+func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) error {
+	if err := ctx.Err(); err != nil {
+		return g.reject(&Rejected{Reason: ended(err), Last: err}, again)
+	}
+	if _, nested := ctx.Value(held{g}).(*Permit); nested {
+		return fmt.Errorf("%w (gate %s)", ErrNested, g.name)
+	}
+	g.mu.Lock()
+	q := &g.q
+	if err := g.prepare(p, call); err != nil {
+		g.mu.Unlock()
+		return err
+	}
+	now := g.now()
+	q.book(now)
+	if q.closed {
+		return g.rejectAndUnlock(Draining, noBound, 0, again)
+	}
+	if r, bound := q.impossible(p.lane, p.weight, p.costs); r != "" {
+		return g.rejectAndUnlock(r, bound, 0, again)
+	}
+	if q.waiting == 0 || p.lane.holders {
+		if bound, _ := q.check(now, p.lane, p.weight, p.costs); bound == noBound {
+			q.grant(now, p)
+			g.started()
+			g.mu.Unlock()
+			return nil
+		}
+	}
+	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, permit: p, born: now, ready: make(chan struct{}, 1)}
+	if again != nil {
+		w.born = again.born
+	}
+	if r, bound, after := g.foresee(ctx, now, w, again != nil); r != "" {
+		return g.rejectAndUnlock(r, bound, after, again)
+	}
+	w.blocked = append(make([]time.Duration, 0, len(q.blocked)), q.blocked...)
+	q.enqueue(w, again != nil)
+	g.stepAndUnlock(now)
+
+	select {
+	case <-w.ready:
+		if w.outcome == "" && ctx.Err() == nil {
+			return nil
+		}
+	case <-ctx.Done():
+	}
+	return g.giveUp(w, ctx.Err(), again)
+}
+
+// giveUp ends a waiter that was refused or whose context has ended. Where a
+// grant and the end of the context come together, the context decides: a call
+// whose caller has gone does not start, and what it was granted goes back.
+func (g *Gate) giveUp(w *waiter, err error, again *Tries) error {
+	g.mu.Lock()
+	now := g.now()
+	g.q.book(now)
+	r := w.outcome
+	switch {
+	case w.queued:
+		g.q.remove(w)
+		r = ended(err)
+	case r == "":
+		g.attempts--
+		g.q.release(now, w.permit, true)
+		r = ended(err)
+	default:
+		err = nil
+	}
+	waits := g.q.waited(w)
+	e := &Rejected{Reason: r, Bound: waits.Bound, Waited: waits.Queue(), RetryAfter: w.retryAfter, Last: err}
+	g.figures(e)
+	g.refused[r]++
+	g.stepAndUnlock(now)
+	return g.reject(e, again)
+}
+
+func ended(err error) Reason {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Deadline
+	}
+	return Canceled
+}
+
+// foresee refuses a call that would wait in vain.
+func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, retry bool) (Reason, int, time.Duration) {
+	q := &g.q
+	maxQueue, patience := g.cfg.Load().MaxQueue, g.cfg.Load().maxWait()
+	if w.lane.MaxQueue > 0 {
+		maxQueue = w.lane.MaxQueue
+	}
+	if w.lane.MaxWait > 0 {
+		patience = w.lane.MaxWait
+	}
+	if waiting := q.waiting; maxQueue > 0 && !w.lane.holders {
+		if w.lane.MaxQueue > 0 {
+			waiting = w.lane.waiting
+		}
+		if waiting >= maxQueue {
+			return QueueFull, q.bound, 0
+		}
+	}
+	at, bound := q.predict(now, w.lane, w.costs, !retry)
+	if deadline, ok := ctx.Deadline(); ok {
+		w.deadline = max(deadline.Sub(g.base), 1)
+		if at >= w.deadline {
+			return Deadline, bound, at - now
+		}
+	}
+	if patience > 0 {
+		w.expire = now + patience
+		if at > w.expire {
+			if bound == boundPause {
+				return Paused, bound, at - now
+			}
+			return WaitTimeout, bound, at - now
+		}
+	}
+	return "", noBound, 0
+}
+
+func (g *Gate) rejectAndUnlock(r Reason, bound int, after time.Duration, again *Tries) error {
+	e := &Rejected{Reason: r, Bound: g.q.boundName(bound), RetryAfter: after}
+	g.figures(e)
+	g.refused[r]++
+	g.mu.Unlock()
+	return g.reject(e, again)
+}
+
+func (g *Gate) figures(e *Rejected) {
+	e.Concurrency, e.InUse, e.Waiting = max(g.cfg.Load().Concurrency, 0), int(g.q.inUse), g.q.waiting
+}
+
+func (g *Gate) reject(e *Rejected, again *Tries) error {
+	e.Gate = g.name
+	if again != nil {
+		e.Attempts = again.n
+		if e.Last == nil {
+			e.Last = again.last
+		}
+	}
+	return e
+}
+
+// stepAndUnlock grants what can be granted, arms the timer, releases the lock
+// and wakes those who were granted or refused.
+func (g *Gate) stepAndUnlock(now time.Duration) {
+	g.q.book(now)
+	again := meter.Later
+	if g.q.waiting > 0 {
+		g.q.expire(now)
+		again = g.q.step(now)
+	} else {
+		g.q.bound = noBound
+	}
+	g.arm(now, again)
+	list := g.q.wake
+	g.q.wake = nil
+	for w := list; w != nil; w = w.chain {
+		if w.outcome == "" {
+			g.started()
+		}
+	}
+	g.mu.Unlock()
+	for w := list; w != nil; {
+		next := w.chain
+		w.chain = nil
+		w.ready <- struct{}{}
+		w = next
+	}
+}
+
+// arm sees to it that tick runs at the time again. The timer is dropped when
+// nothing waits: one kept from outside a synctest bubble would hang in it.
+func (g *Gate) arm(now, again time.Duration) {
+	if again == meter.Later || g.q.waiting == 0 {
+		if g.timer != nil {
+			g.timer.Stop()
+			g.timer = nil
+		}
+		return
+	}
+	switch {
+	case g.timer == nil:
+		g.timer = time.AfterFunc(again-now, g.tick)
+	case g.due != again:
+		g.timer.Reset(again - now)
+	}
+	g.due = again
+}
+
+func (g *Gate) tick() {
+	g.mu.Lock()
+	g.due = -1 // it has fired: arm must set it again
+	now := g.now()
+	g.q.book(now)
+	g.stepAndUnlock(now)
+}
+
+// Pause closes the provider for d, for everybody: nothing starts until then,
+// then one probe, and on its success the rate opens step by step. Of two
+// pauses the later end counts.
+func (g *Gate) Pause(d time.Duration) {
+	g.mu.Lock()
+	now := g.now()
+	g.q.book(now)
+	g.q.closeUntil(now, now+d)
+	g.stepAndUnlock(now)
+}
+
+// Close refuses all that wait and all that come with ErrDraining, and writes
+// the durable state. Permits in use stay valid. It can be called twice.
+func (g *Gate) Close() error {
+	g.mu.Lock()
+	now := g.now()
+	g.q.book(now)
+	g.q.closed = true
+	g.q.sweep(func(*waiter) (Reason, time.Duration) { return Draining, 0 })
+	keep := g.keep
+	g.keep = nil
+	g.stepAndUnlock(now)
+	if keep != nil {
+		return keep.close()
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package mete
+
+import (
+	"math"
+	"time"
+
+	"github.com/metehq/mete/internal/meter"
+	"github.com/metehq/mete/retry"
+)
+
+// pause closes a provider until a time, lets one probe through afterwards, and
+// then opens step by step: a quarter of the rate and of the permits, doubled
+// each second.
+type pause struct {
+	until    time.Duration // closed until then; 0 is not closed
+	probing  bool          // the pause is over, no success since
+	probe    *Permit       // the one call that is out to try
+	rampFrom time.Duration // when the probe succeeded; 0 is no ramp
+	started  time.Duration // when the last pause began
+	unhinted int           // throttles without a hint in a row
+	slower   int           // throttles inside the configured limit: each takes a tenth of the rate
+	quiet    time.Duration // when the last of them was
+	stretch  float64       // in force at the meters
+}
+
+const (
+	rampStart  = 0.25
+	quietAfter = 10 * time.Minute
+	slowest    = 20 // 0.9^20 is an eighth
+)
+
+// closed is the time until which nothing starts; now or before means open.
+func (p *pause) closed(now time.Duration) time.Duration {
+	if p.until > now {
+		return p.until
+	}
+	if p.probing && p.probe != nil {
+		return meter.Later
+	}
+	return now
+}
+
+// ramping reports whether the provider opens step by step.
+func (p *pause) ramping(now time.Duration) bool { return p.rampFrom > 0 }
+
+// open is the share of the limits that is in force at now.
+func (p *pause) open(now time.Duration) float64 {
+	if p.rampFrom == 0 {
+		return 1
+	}
+	steps := (now - p.rampFrom) / time.Second
+	if steps > 1 {
+		return 1
+	}
+	return rampStart * float64(int(1)<<steps)
+}
+
+// narrow says when a ramp would let weight more permits be in use.
+func (p *pause) narrow(now time.Duration, inUse, weight, permits int64) time.Duration {
+	share := p.open(now)
+	if share == 1 || inUse == 0 || permits == math.MaxInt64 {
+		return now
+	}
+	if inUse+weight <= int64(math.Ceil(share*float64(permits))) {
+		return now
+	}
+	return p.nextStep(now)
+}
+
+func (p *pause) nextStep(now time.Duration) time.Duration {
+	steps := (now - p.rampFrom) / time.Second
+	return p.rampFrom + (steps+1)*time.Second
+}
+
+// granted makes the first permit after a pause the probe.
+func (p *pause) granted(permit *Permit) {
+	if p.probing && p.probe == nil {
+		p.probe = permit
+	}
+}
+
+// pace stretches the paced limits while the provider opens again and after
+// throttles inside the configured limit.
+func (q *queue) pace(now time.Duration) {
+	p := &q.pause
+	if p.rampFrom > 0 && p.open(now) == 1 {
+		p.rampFrom = 0
+	}
+	if p.slower > 0 && now-p.quiet >= quietAfter {
+		p.slower--
+		p.quiet += quietAfter
+	}
+	stretch := 1 / (p.open(now) * math.Pow(0.9, float64(p.slower)))
+	if stretch == p.stretch || (p.stretch == 0 && stretch == 1) {
+		return
+	}
+	p.stretch = stretch
+	for i := range q.limits {
+		q.limits[i].meter.Stretch(now, stretch)
+	}
+}
+
+// throttled closes the provider because an attempt granted at granted was
+// pushed back. A delay of 0 is no hint. It reports the end of the pause.
+func (q *queue) throttled(now, granted, delay time.Duration, hinted bool) time.Duration {
+	p := &q.pause
+	// Attempts that were under way when the pause began tell nothing new,
+	// save that the provider may name a later time.
+	fresh := p.started == 0 || granted >= p.started
+	if !hinted || delay == 0 {
+		if !fresh {
+			return p.until
+		}
+		hinted = false
+		p.unhinted++
+		delay = retry.Unhinted(p.unhinted)
+	}
+	until := now + delay
+	if fresh {
+		until += retry.Jitter(delay, hinted)
+		p.started = now
+		if len(q.limits) > 0 {
+			p.slower = min(p.slower+1, slowest)
+			p.quiet = now
+		}
+	}
+	q.closeUntil(now, until)
+	return p.until
+}
+
+// closeUntil closes the provider; of two pauses the later end counts. Whoever
+// cannot wait that long is refused at once.
+func (q *queue) closeUntil(now, until time.Duration) {
+	p := &q.pause
+	if until <= p.until {
+		return
+	}
+	p.until = until
+	p.probing, p.probe, p.rampFrom = true, nil, 0
+	q.pace(now)
+	q.sweep(func(w *waiter) (Reason, time.Duration) {
+		switch {
+		case w.deadline > 0 && w.deadline < p.until:
+			return Deadline, p.until - now
+		case w.expire > 0 && w.expire < p.until:
+			return Paused, p.until - now
+		}
+		return "", 0
+	})
+}
+
+// answered tells that the provider answered an attempt without pushing back.
+func (q *queue) answered(now time.Duration, p *Permit) {
+	if q.pause.probe == p && p != nil {
+		q.pause.probing, q.pause.probe = false, nil
+		q.pause.rampFrom = max(now, 1)
+	}
+	if p.granted >= q.pause.started {
+		q.pause.unhinted = 0
+	}
+	q.pace(now)
+}
+
+// ended gives the probe back if its permit ends without an answer.
+func (p *pause) ended(permit *Permit) {
+	if p.probe == permit {
+		p.probe = nil
+	}
+}

@@ -1,0 +1,174 @@
+package mete
+
+import (
+	"context"
+	"time"
+)
+
+// Call is what one call asks of a gate. The zero value is one permit and one
+// request in the default lane.
+type Call struct {
+	// Lane is the name of the lane to queue in; empty is the first lane.
+	Lane string
+	// Weight is how many permits the call holds; 0 means 1.
+	Weight int
+	// Costs is what the call pays by unit, as in {"tokens": 812}. Nil means 1
+	// of Requests; a unit that is not named costs nothing, Requests costs 1.
+	Costs map[string]int64
+	// Wire says that the start is stamped by Permit.Sent, when the request goes
+	// to the wire, and not at the grant. Until then the call counts as lying in
+	// every window.
+	Wire bool
+}
+
+// Waits is how long a call waited, by what it waited for. The parts of the
+// queue do not overlap and add up to Queue.
+type Waits struct {
+	Semaphore, Limit, Pause, Breaker, Store time.Duration
+	// Bound is what most of the time in the queue was spent on.
+	Bound string
+}
+
+// Queue is the whole time from asking to the grant.
+func (w Waits) Queue() time.Duration {
+	return w.Semaphore + w.Limit + w.Pause + w.Breaker + w.Store
+}
+
+// add joins the waits of two attempts of one call; Bound is the later one's
+// unless the earlier one waited longer.
+func (w Waits) add(v Waits) Waits {
+	if w.Queue() > v.Queue() || v.Bound == "" {
+		v.Bound = w.Bound
+	}
+	v.Semaphore += w.Semaphore
+	v.Limit += w.Limit
+	v.Pause += w.Pause
+	v.Breaker += w.Breaker
+	v.Store += w.Store
+	return v
+}
+
+// Permit is what an admitted call holds: permits of the gate, and receipts for
+// what it paid. It is released exactly once, by Release or Cancel; later calls
+// do nothing and are counted as misuse. A nil Permit releases nothing.
+type Permit struct {
+	gate     *Gate
+	lane     *lane
+	weight   int64
+	costs    []int64
+	wire     bool
+	sent     bool
+	settled  bool
+	released bool
+	granted  time.Duration
+	waits    Waits
+	paid     []payment
+	some     [3]payment
+}
+
+// Waits reports how long the call queued for this permit, and for what.
+func (p *Permit) Waits() Waits { return p.waits }
+
+// Sent stamps the start of a Call with Wire set: the request goes to the wire
+// now. Only the first call counts. It takes the gate's lock.
+func (p *Permit) Sent() {
+	if p == nil || !p.wire {
+		return
+	}
+	g := p.gate
+	g.mu.Lock()
+	if p.sent || p.released {
+		g.mu.Unlock()
+		return
+	}
+	p.sent = true
+	now := g.now()
+	for i := range p.paid {
+		p.paid[i].meter.Sent(now, &p.paid[i].charge)
+	}
+	g.stepAndUnlock(now)
+}
+
+// Settle replaces the estimated costs by the true ones, by unit. What was
+// charged too much returns to the instant of the charge, what was charged too
+// little is charged now, as debt if need be. Units that are not named keep
+// their estimate. Only the first call counts.
+func (p *Permit) Settle(actual map[string]int64) {
+	if p == nil {
+		return
+	}
+	g := p.gate
+	g.mu.Lock()
+	if p.settled || p.released {
+		g.mu.Unlock()
+		return
+	}
+	p.settled = true
+	now := g.now()
+	g.q.book(now)
+	for i := range p.paid {
+		if n, ok := actual[g.q.limits[i].unit()]; ok {
+			p.paid[i].meter.Settle(now, &p.paid[i].charge, max(n, 0))
+		}
+	}
+	g.stepAndUnlock(now)
+}
+
+// Release gives the permit back. What it paid stays paid, unless its Call had
+// Wire set and nothing was sent.
+func (p *Permit) Release() { p.end(false) }
+
+// Cancel gives the permit back and everything it paid with it. It is for a
+// call of which nothing was sent.
+func (p *Permit) Cancel() { p.end(true) }
+
+func (p *Permit) end(refund bool) {
+	if p == nil || p.gate == nil {
+		return
+	}
+	g := p.gate
+	g.mu.Lock()
+	if p.released {
+		g.misuse++
+		g.mu.Unlock()
+		return
+	}
+	now := g.now()
+	g.q.book(now)
+	g.q.release(now, p, refund)
+	g.stepAndUnlock(now)
+}
+
+// release ends a permit. A refund of a start that went to the wire is not
+// possible: the provider has counted it.
+func (q *queue) release(now time.Duration, p *Permit, refund bool) {
+	p.released = true
+	q.inUse -= p.weight
+	p.lane.used -= p.weight
+	q.pause.ended(p)
+	if p.wire {
+		refund = !p.sent
+	}
+	if refund && !p.settled {
+		for i := range p.paid {
+			p.paid[i].meter.Settle(now, &p.paid[i].charge, 0)
+		}
+	}
+}
+
+// held is the key under which a context carries a permit of a gate.
+type held struct{ gate *Gate }
+
+type permitKey struct{}
+
+// PermitFrom returns the permit of the attempt that ctx belongs to, or nil.
+func PermitFrom(ctx context.Context) *Permit {
+	p, _ := ctx.Value(permitKey{}).(*Permit)
+	return p
+}
+
+// Context returns a context that carries the permit, so that a nested use of
+// the gate is found out. Do and Get do this by themselves.
+func (p *Permit) Context(ctx context.Context) context.Context {
+	return &attempt{parent: ctx, permit: p}
+}

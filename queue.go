@@ -1,0 +1,441 @@
+package mete
+
+import (
+	"math"
+	"time"
+
+	"github.com/metehq/mete/internal/meter"
+)
+
+// The bounds that are not limits, as indices. Limits follow in their order.
+const (
+	boundSemaphore = iota
+	boundPause
+	boundBreaker
+	boundStore
+	boundLimits
+)
+
+const noBound = -1
+
+var boundNames = [boundLimits]string{"semaphore", "pause", "breaker", "store"}
+
+// waiter is a call that queues. It lives in two lists of its lane: the order
+// of service, and the order of arrival, in which its patience ends.
+type waiter struct {
+	next, prev   *waiter // order of service
+	after, until *waiter // order of arrival: the next and the previous
+	lane         *lane
+	weight       int64
+	costs        []int64 // by limit; nil is one request
+	born         time.Duration
+	expire       time.Duration // when it gives up waiting; 0 is never
+	deadline     time.Duration // its caller's deadline; 0 is none
+	permit       *Permit
+	ready        chan struct{}   // capacity 1
+	blocked      []time.Duration // the queue's blocked times when it came
+	outcome      Reason          // why it was refused; empty once granted
+	retryAfter   time.Duration
+	queued       bool
+	chain        *waiter // of those to wake
+}
+
+// lane is one order of service among several that share a gate.
+type lane struct {
+	Lane
+	holders       bool    // those that hold a permit and wait for tokens only; always first
+	first, last   *waiter // service
+	oldest, young *waiter // arrival
+	waiting       int
+	used          int64 // permits
+	vt            float64
+	ahead         []int64 // cost of all that wait, by limit
+}
+
+// limit is one quota in force.
+type limit struct {
+	Limit
+	meter   meter.Meter
+	removed bool // by an update; it keeps its place and its history
+}
+
+// payment is what a permit paid to one limit.
+type payment struct {
+	meter  meter.Meter
+	charge meter.Charge
+}
+
+// queue is the admission of a gate: what is in force, who waits, and the one
+// decision who may start. It is plain data, stepped by operations that are
+// given the time; the gate holds its lock around them.
+type queue struct {
+	permits int64 // math.MaxInt64 is no bound
+	inUse   int64
+	lanes   []*lane // the last one is for holders
+	limits  []limit
+	pause   pause
+	vt      float64
+	waiting int
+	// The time for which the queue's head was blocked, by bound, as of booked.
+	blocked []time.Duration
+	bound   int
+	booked  time.Duration
+	closed  bool
+	wake    *waiter // to be woken by the gate once its lock is free
+}
+
+// cost is what a call pays of limit i.
+func (q *queue) cost(costs []int64, i int) int64 {
+	l := &q.limits[i]
+	switch {
+	case l.removed:
+		return 0
+	case i < len(costs):
+		return costs[i]
+	case costs == nil && l.unit() == Requests:
+		return 1
+	}
+	return 0
+}
+
+// book charges the time since the last operation to what blocks the head.
+func (q *queue) book(now time.Duration) {
+	if q.bound != noBound && now > q.booked {
+		q.blocked[q.bound] += now - q.booked
+	}
+	q.booked = now
+}
+
+// check finds what keeps a call from starting now. It reports noBound, or the
+// bound and the time at which it may give way (meter.Later: when something
+// else happens). Of several the first in the order pause, breaker, semaphore
+// counts, then the limit that is ready last.
+func (q *queue) check(now time.Duration, l *lane, weight int64, costs []int64) (bound int, until time.Duration) {
+	if at := q.pause.closed(now); at > now {
+		return boundPause, at
+	}
+	if !q.fits(l, weight) {
+		return boundSemaphore, meter.Later
+	}
+	if at := q.pause.narrow(now, q.inUse, weight, q.permits); at > now {
+		return boundPause, at
+	}
+	bound, until = noBound, now
+	for i := range q.limits {
+		n := q.cost(costs, i)
+		if n == 0 {
+			continue
+		}
+		if at := q.limits[i].meter.Ready(now, n); at > until {
+			bound, until = boundLimits+i, at
+		}
+	}
+	if bound != noBound && q.pause.ramping(now) {
+		bound = boundPause
+	}
+	return bound, until
+}
+
+// fits reports whether a lane may take weight more permits: they are free,
+// within its cap, and not reserved for others.
+func (q *queue) fits(l *lane, weight int64) bool {
+	free := q.permits - q.inUse
+	if weight > free || l.used+weight > q.share(l.Cap, math.MaxInt64) {
+		return false
+	}
+	if len(q.lanes) == 2 || weight == 0 || l.used+weight <= q.share(l.Reserve, 0) {
+		return true
+	}
+	for _, other := range q.lanes {
+		if other != l {
+			free -= max(q.share(other.Reserve, 0)-other.used, 0)
+		}
+	}
+	return weight <= free
+}
+
+// share is a part of the permits, at least one; none gives otherwise.
+func (q *queue) share(part float64, otherwise int64) int64 {
+	if part <= 0 {
+		return otherwise
+	}
+	if q.permits == math.MaxInt64 {
+		return otherwise
+	}
+	return max(int64(part*float64(q.permits)), 1)
+}
+
+// head is the waiter whose turn it is: the first of the lane with the least
+// virtual time, unless only its own cap or the reserve of others keeps it back.
+func (q *queue) head() *waiter {
+	if h := q.lanes[len(q.lanes)-1]; h.first != nil {
+		return h.first
+	}
+	var best *lane
+	for _, l := range q.lanes {
+		if l.first == nil || (best != nil && l.vt >= best.vt) {
+			continue
+		}
+		if len(q.lanes) > 2 && !q.fits(l, l.first.weight) && l.first.weight <= q.permits-q.inUse {
+			continue
+		}
+		best = l
+	}
+	if best == nil {
+		// All that wait are kept back by caps and reserves.
+		for _, l := range q.lanes {
+			if l.first != nil && (best == nil || l.vt < best.vt) {
+				best = l
+			}
+		}
+	}
+	// The reserve of a lane is its own even while a heavy call of another one
+	// waits for permits at the head.
+	if best != nil && !q.fits(best, best.first.weight) {
+		for _, l := range q.lanes {
+			if l.first != nil && l.Reserve > 0 && l.used+l.first.weight <= q.share(l.Reserve, 0) && q.fits(l, l.first.weight) {
+				best = l
+				break
+			}
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return best.first
+}
+
+// step grants whoever may start now, and reports when to step again.
+func (q *queue) step(now time.Duration) (again time.Duration) {
+	again = meter.Later
+	q.bound = noBound
+	q.pace(now)
+	for q.waiting > 0 {
+		w := q.head()
+		bound, until := q.check(now, w.lane, w.weight, w.costs)
+		if bound != noBound {
+			q.bound, again = bound, until
+			if q.pause.ramping(now) {
+				again = min(again, q.pause.nextStep(now))
+			}
+			break
+		}
+		q.remove(w)
+		q.grant(now, w.permit)
+		w.permit.waits = q.waited(w)
+		q.wakeUp(w)
+	}
+	for _, l := range q.lanes {
+		if l.oldest != nil && l.oldest.expire > 0 {
+			again = min(again, l.oldest.expire)
+		}
+	}
+	return again
+}
+
+// grant takes the permit, every limit's cost and, after a pause, the probe.
+func (q *queue) grant(now time.Duration, p *Permit) {
+	q.inUse += p.weight
+	p.lane.used += p.weight
+	p.lane.vt = max(p.lane.vt, q.vt)
+	q.vt = p.lane.vt
+	p.lane.vt += float64(p.weight) / p.lane.Weight
+	p.granted = now
+	if p.paid = p.some[:0]; len(q.limits) > len(p.some) {
+		p.paid = make([]payment, 0, len(q.limits))
+	}
+	for i := range q.limits {
+		pay := payment{meter: q.limits[i].meter}
+		if n := q.cost(p.costs, i); n > 0 {
+			pay.charge = pay.meter.Take(now, n, !p.wire)
+		}
+		p.paid = append(p.paid, pay)
+	}
+	q.pause.granted(p)
+}
+
+// enqueue puts a waiter in its lane: at the end, or a retry at the head, but
+// never ahead of a waiter older than its first attempt.
+func (q *queue) enqueue(w *waiter, retry bool) {
+	l := w.lane
+	if l.first == nil {
+		l.vt = max(l.vt, q.vt)
+	}
+	var before *waiter // w goes behind it
+	if retry {
+		for n := l.first; n != nil && n.born <= w.born; n = n.next {
+			before = n
+		}
+	} else if l.last != nil {
+		before = l.last
+	}
+	w.prev = before
+	if before == nil {
+		w.next, l.first = l.first, w
+	} else {
+		w.next, before.next = before.next, w
+	}
+	if w.next == nil {
+		l.last = w
+	} else {
+		w.next.prev = w
+	}
+	w.until = l.young
+	if l.young == nil {
+		l.oldest = w
+	} else {
+		l.young.after = w
+	}
+	l.young = w
+	l.waiting++
+	q.waiting++
+	for i := range q.limits {
+		l.ahead[i] += q.cost(w.costs, i)
+	}
+	w.queued = true
+}
+
+func (q *queue) remove(w *waiter) {
+	l := w.lane
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	if w.until == nil {
+		l.oldest = w.after
+	} else {
+		w.until.after = w.after
+	}
+	if w.after == nil {
+		l.young = w.until
+	} else {
+		w.after.until = w.until
+	}
+	w.next, w.prev, w.after, w.until = nil, nil, nil, nil
+	l.waiting--
+	q.waiting--
+	for i := range q.limits {
+		l.ahead[i] -= q.cost(w.costs, i)
+	}
+	w.queued = false
+}
+
+// refuse takes a waiter out with a reason.
+func (q *queue) refuse(w *waiter, r Reason, retryAfter time.Duration) {
+	q.remove(w)
+	w.outcome, w.retryAfter = r, retryAfter
+	q.wakeUp(w)
+}
+
+func (q *queue) wakeUp(w *waiter) {
+	w.chain, q.wake = q.wake, w
+}
+
+// expire refuses those whose patience has ended.
+func (q *queue) expire(now time.Duration) {
+	for _, l := range q.lanes {
+		for w := l.oldest; w != nil && w.expire > 0 && w.expire <= now; w = l.oldest {
+			q.refuse(w, WaitTimeout, 0)
+		}
+	}
+}
+
+// sweep refuses waiters that match, after a change that decides their fate.
+func (q *queue) sweep(fate func(*waiter) (Reason, time.Duration)) {
+	for _, l := range q.lanes {
+		for w := l.first; w != nil; {
+			next := w.next
+			if r, after := fate(w); r != "" {
+				q.refuse(w, r, after)
+			}
+			w = next
+		}
+	}
+}
+
+// impossible reports why a call can never be admitted, or "".
+func (q *queue) impossible(l *lane, weight int64, costs []int64) (Reason, int) {
+	if weight > q.permits || (q.permits > 0 && weight > q.share(l.Cap, math.MaxInt64)) {
+		if q.permits == 0 {
+			return Never, boundSemaphore
+		}
+		return TooLarge, boundSemaphore
+	}
+	for i := range q.limits {
+		n := q.cost(costs, i)
+		if c := q.limits[i].meter.Capacity(); n > c {
+			if c == 0 {
+				return Never, boundLimits + i
+			}
+			return TooLarge, boundLimits + i
+		}
+	}
+	return "", noBound
+}
+
+// predict is a lower bound of the time at which a call that joins its lane now
+// could start, and the bound that says so.
+func (q *queue) predict(now time.Duration, l *lane, costs []int64, behind bool) (at time.Duration, bound int) {
+	at, bound = now, noBound
+	if t := q.pause.closed(now); t > at && t != meter.Later {
+		at, bound = t, boundPause
+	}
+	for i := range q.limits {
+		n := q.cost(costs, i)
+		if n == 0 {
+			continue
+		}
+		ahead := int64(0)
+		if behind {
+			ahead = l.ahead[i]
+		}
+		if t := q.limits[i].meter.Backlog(now, ahead, n); t > at && t < meter.Later-1 {
+			at, bound = t, boundLimits+i
+		}
+	}
+	return at, bound
+}
+
+// waited splits a waiter's time in the queue by what blocked it.
+func (q *queue) waited(w *waiter) (s Waits) {
+	var most time.Duration
+	for i, total := range q.blocked {
+		d := total
+		if i < len(w.blocked) {
+			d -= w.blocked[i]
+		}
+		switch i {
+		case boundSemaphore:
+			s.Semaphore = d
+		case boundPause:
+			s.Pause = d
+		case boundBreaker:
+			s.Breaker = d
+		case boundStore:
+			s.Store = d
+		default:
+			s.Limit += d
+		}
+		if d > most {
+			most, s.Bound = d, q.boundName(i)
+		}
+	}
+	return s
+}
+
+// boundName is how errors and statistics call a bound.
+func (q *queue) boundName(b int) string {
+	switch {
+	case b == noBound:
+		return ""
+	case b < boundLimits:
+		return boundNames[b]
+	}
+	return q.limits[b-boundLimits].bound()
+}

@@ -1,0 +1,94 @@
+package mete
+
+import (
+	"maps"
+	"math"
+	"time"
+)
+
+// Stats is a snapshot of a gate.
+type Stats struct {
+	Name string
+	// Concurrency is the number of permits; 0 is no bound.
+	Concurrency int
+	// InUse is the weight of all permits held, Waiting the number of calls
+	// that queue.
+	InUse, Waiting int
+	// Attempts is how many starts were admitted, Retries how many attempts
+	// were followed by another, Misuse how many permits were released twice.
+	Attempts, Retries, Misuse int64
+	// Refused counts the calls that were refused, by reason.
+	Refused map[Reason]int64
+	// Blocked is for how long the head of the queue was blocked, by bound.
+	Blocked map[string]time.Duration
+	// Bound is what blocks the head of the queue now; empty if nothing waits.
+	Bound string
+	// Paused is how long the provider stays closed.
+	Paused time.Duration
+	// Rate is the share of the configured rate that is in force: below 1 after
+	// a pause and after throttles inside the configured limit.
+	Rate float64
+	// Limits are the quotas in force.
+	Limits []LimitStats
+}
+
+// LimitStats is a snapshot of one limit.
+type LimitStats struct {
+	Limit
+	// Bound is how errors and statistics call the limit.
+	Bound string
+	// Free is how many units could be taken if starts were not paced.
+	Free int64
+}
+
+// Stats returns a snapshot. It takes the gate's lock and allocates.
+func (g *Gate) Stats() Stats {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	q := &g.q
+	q.book(now)
+	q.pace(now)
+	s := Stats{
+		Name:        g.name,
+		Concurrency: max(g.cfg.Load().Concurrency, 0),
+		InUse:       int(q.inUse),
+		Waiting:     q.waiting,
+		Attempts:    g.attempts,
+		Retries:     g.retries,
+		Misuse:      g.misuse,
+		Refused:     maps.Clone(g.refused),
+		Blocked:     map[string]time.Duration{},
+		Bound:       q.boundName(q.bound),
+		Paused:      max(q.pause.until-now, 0),
+		Rate:        q.pause.open(now) * math.Pow(0.9, float64(q.pause.slower)),
+	}
+	for i, d := range q.blocked {
+		if d > 0 {
+			s.Blocked[q.boundName(i)] += d
+		}
+	}
+	for i := range q.limits {
+		if l := &q.limits[i]; !l.removed {
+			s.Limits = append(s.Limits, LimitStats{Limit: l.Limit, Bound: l.bound(), Free: l.meter.Free(now)})
+		}
+	}
+	return s
+}
+
+// Peek reports when the call could start if it queued now and nothing else
+// changed: 0 is at once. It takes nothing. The error is why it never could.
+func (g *Gate) Peek(call Call) (time.Duration, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var p Permit
+	if err := g.prepare(&p, call); err != nil {
+		return 0, err
+	}
+	now := g.now()
+	if r, bound := g.q.impossible(p.lane, p.weight, p.costs); r != "" {
+		return 0, &Rejected{Gate: g.name, Reason: r, Bound: g.q.boundName(bound)}
+	}
+	at, _ := g.q.predict(now, p.lane, p.costs, true)
+	return at - now, nil
+}

@@ -1,0 +1,299 @@
+package mete
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/metehq/mete/retry"
+)
+
+// Outcome is what an attempt taught about the provider and about itself.
+type Outcome struct {
+	// Err is why the attempt failed; nil is success.
+	Err error
+	// Answered says that the provider took the call and did not push back.
+	// It ends a pause for good.
+	Answered bool
+	// Throttled says that the provider pushed back because of load or quota,
+	// and RetryAfter how long it asks to stay away, if Hinted.
+	Throttled  bool
+	RetryAfter time.Duration
+	Hinted     bool
+	// Repeat says that the call may safely be made again.
+	Repeat bool
+	// Free is a failure outside the retry budget: nothing was sent, or the
+	// provider refused before it did anything.
+	Free bool
+}
+
+// Tries makes the attempts of one call, one after the other: each is admitted
+// on its own and pays on its own, and no permit is held between them unless
+// Retry.KeepPermit says so. Do, Get and package metehttp are built on it.
+//
+//	t := gate.Tries(ctx, call)
+//	for {
+//		permit, err := t.Next()
+//		if err != nil {
+//			return err
+//		}
+//		outcome := attempt(permit)
+//		if !t.Again(outcome) {
+//			permit.Release()
+//			return outcome.Err
+//		}
+//	}
+type Tries struct {
+	gate    *Gate
+	ctx     context.Context
+	call    Call
+	n       int
+	born    time.Duration
+	delay   time.Duration
+	permit  *Permit
+	kept    *Permit // held during the back-off
+	last    error
+	refusal *Rejected
+	waits   Waits
+	backoff time.Duration
+}
+
+// Tries begins a call. Nothing is waited for or charged before Next.
+func (g *Gate) Tries(ctx context.Context, call Call) *Tries {
+	t := g.tries(ctx, call)
+	return &t
+}
+
+func (g *Gate) tries(ctx context.Context, call Call) Tries {
+	return Tries{gate: g, ctx: ctx, call: call}
+}
+
+// Next waits out the back-off, then for admission. The permit must be released
+// unless Again returned true for it. The errors are those of Gate.Acquire;
+// a failure after the first attempt wraps the last outcome's Err too.
+func (t *Tries) Next() (*Permit, error) {
+	p := &Permit{}
+	if err := t.next(p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (t *Tries) next(p *Permit) error {
+	g := t.gate
+	if t.delay > 0 {
+		start := time.Now()
+		timer := time.NewTimer(t.delay)
+		select {
+		case <-timer.C:
+		case <-t.ctx.Done():
+			timer.Stop()
+		}
+		t.backoff += time.Since(start)
+		t.delay = 0
+	}
+	var again *Tries
+	if t.n > 0 {
+		again = t
+	} else {
+		t.born = time.Since(g.base)
+	}
+	if t.kept != nil {
+		p.lane = g.holders()
+	}
+	if err := g.admit(t.ctx, t.call, p, again); err != nil {
+		t.kept.Release()
+		t.kept = nil
+		return err
+	}
+	if t.kept != nil {
+		g.mu.Lock()
+		p.lane, p.weight = t.kept.lane, t.kept.weight
+		t.kept.released = true
+		t.kept = nil
+		g.mu.Unlock()
+	}
+	t.n++
+	t.waits = t.waits.add(p.waits)
+	t.permit = p
+	if t.n == 1 {
+		g.mu.Lock()
+		g.budget.First()
+		g.mu.Unlock()
+	}
+	return nil
+}
+
+func (g *Gate) holders() *lane {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.q.lanes[len(g.q.lanes)-1]
+}
+
+// Attempts is how many attempts were admitted so far.
+func (t *Tries) Attempts() int { return t.n }
+
+// Waits is how long all attempts so far queued.
+func (t *Tries) Waits() Waits { return t.waits }
+
+// Backoff is how long the call stayed away between its attempts.
+func (t *Tries) Backoff() time.Duration { return t.backoff }
+
+// Refusal is why there is no further attempt although the call may be
+// repeated: the pause, the deadline or the budget does not allow it. It is nil
+// if the attempts are used up or the outcome is final.
+func (t *Tries) Refusal() error {
+	if t.refusal == nil {
+		return nil
+	}
+	return t.refusal
+}
+
+// Again tells the outcome of the attempt that Next began, which teaches the
+// gate, and reports whether there is to be another. If so the permit has been
+// given back, and Next waits until it is time. If not the permit is still
+// held: release it when the call is done.
+func (t *Tries) Again(o Outcome) bool {
+	g, p := t.gate, t.permit
+	t.last = o.Err
+	g.mu.Lock()
+	now := g.now()
+	g.q.book(now)
+	at := now
+	switch {
+	case o.Throttled:
+		at = g.q.throttled(now, p.granted, o.RetryAfter, o.Hinted)
+	case o.Answered:
+		g.q.answered(now, p)
+	}
+	again := t.decide(now, &at, o)
+	if again {
+		g.retries++
+		if g.cfg.Load().Retry.KeepPermit {
+			t.kept = p
+		} else {
+			g.q.release(now, p, false)
+		}
+	}
+	g.stepAndUnlock(now)
+	return again
+}
+
+// decide says whether there is another attempt, and sets the back-off.
+func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
+	g := t.gate
+	r := g.cfg.Load().Retry
+	if o.Err == nil && !o.Throttled || !o.Repeat || t.n >= r.Attempts || t.ctx.Err() != nil {
+		return false
+	}
+	refuse := func(reason Reason, bound string) bool {
+		t.refusal = &Rejected{Gate: g.name, Reason: reason, Bound: bound, RetryAfter: *at - now, Attempts: t.n, Last: o.Err}
+		g.figures(t.refusal)
+		g.refused[reason]++
+		return false
+	}
+	t.delay = 0
+	bound := boundNames[boundPause]
+	if !o.Throttled {
+		bound = "backoff"
+		t.delay = r.Delay
+		if t.delay == 0 {
+			t.delay = retry.Backoff{Base: r.Base, Max: r.Max}.Delay(t.n)
+		}
+		*at = now + t.delay
+	}
+	if deadline, ok := t.ctx.Deadline(); ok && *at >= deadline.Sub(g.base) {
+		return refuse(Deadline, bound)
+	}
+	if wait := g.cfg.Load().maxWait(); o.Throttled && wait > 0 && *at-now > wait {
+		return refuse(Paused, bound)
+	}
+	if !o.Throttled && !o.Free && !g.budget.Again() {
+		*at = now
+		return refuse(Budget, "")
+	}
+	return true
+}
+
+// Do calls fn as soon as the gate admits it, and again after a failure as the
+// gate's Retry says. It blocks as Acquire does and then for as long as fn
+// runs. The context that fn gets ends with the attempt's timeout.
+//
+// Any error of fn is repeated, save one marked with Permanent, a refusal by
+// another gate, and the end of ctx. An error marked with After pauses the
+// provider for everybody. The permit is given back however fn ends: by return,
+// panic or Goexit. Do returns the last error of fn, or a *Rejected.
+//
+// Without an attempt timeout an admission costs one allocation.
+func Do(ctx context.Context, g *Gate, call Call, fn func(context.Context) error) error {
+	_, err := Get(ctx, g, call, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, fn(ctx)
+	})
+	return err
+}
+
+// Get is Do for a function with a result. After an error the result is the
+// last one that fn returned.
+func Get[T any](ctx context.Context, g *Gate, call Call, fn func(context.Context) (T, error)) (T, error) {
+	if g.cfg.Load().Total > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, g.cfg.Load().Total)
+		defer cancel()
+	}
+	t := g.tries(ctx, call)
+	var v T
+	for {
+		a := &attempt{parent: ctx}
+		a.permit = &a.own
+		err := t.next(a.permit)
+		if err != nil {
+			return v, err
+		}
+		if g.cfg.Load().Timeout > 0 {
+			a.deadline = time.Now().Add(g.cfg.Load().Timeout)
+		}
+		v, err = once(a, fn)
+		if t.Again(outcome(ctx, err)) {
+			continue
+		}
+		a.permit.Release()
+		if p, ok := err.(*permanent); ok {
+			return v, p.error
+		}
+		if t.refusal != nil {
+			return v, t.refusal
+		}
+		return v, err
+	}
+}
+
+// once runs an attempt and frees the permit if fn does not return.
+func once[T any](a *attempt, fn func(context.Context) (T, error)) (v T, err error) {
+	returned := false
+	defer func() {
+		a.finish()
+		if !returned {
+			a.permit.Release()
+		}
+	}()
+	v, err = fn(a)
+	returned = true
+	return v, err
+}
+
+// outcome reads the error of a plain function.
+func outcome(ctx context.Context, err error) Outcome {
+	if err == nil {
+		return Outcome{Answered: true}
+	}
+	if t, ok := errors.AsType[*Throttled](err); ok {
+		return Outcome{Err: err, Throttled: true, RetryAfter: t.RetryAfter, Hinted: t.RetryAfter > 0, Repeat: true, Free: true}
+	}
+	if _, ok := errors.AsType[*permanent](err); ok {
+		return Outcome{Err: err, Answered: true}
+	}
+	if _, ok := errors.AsType[*Rejected](err); ok || errors.Is(err, ErrNested) || errors.Is(err, ErrInvalidCall) || ctx.Err() != nil {
+		return Outcome{Err: err}
+	}
+	return Outcome{Err: err, Repeat: true, Free: !Sent(err)}
+}
