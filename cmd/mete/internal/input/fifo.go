@@ -1,0 +1,10 @@
+//go:build !linux
+
+package input
+
+import (
+	"io"
+	"os"
+)
+
+func openFile(path string) (io.ReadCloser, error) { return os.Open(path) }

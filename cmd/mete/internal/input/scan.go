@@ -1,0 +1,107 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// Summary is what one pass over the input found.
+type Summary struct {
+	Rows    int64 // good rows: what a run sends
+	Skipped int64 // duplicates left out (OnDuplicate "skip")
+	Bytes   int64 // of input
+	// Costs sums the costs that rows give themselves, by unit; "" is the default
+	// unit. Costed counts the rows that give one.
+	Costs  map[string]int64
+	Costed int64
+	// Errors are the first bad rows, at most MaxErrors; ErrorCount counts all.
+	Errors     []*RowError
+	ErrorCount int64
+}
+
+// MaxErrors is how many bad rows a Summary keeps.
+const MaxErrors = 20
+
+// Scannable reports whether every path is a regular file, which can be read
+// twice. Pipes and standard input are checked as they are read instead.
+func Scannable(paths []string) bool {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if path == "-" || err != nil || !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	return len(paths) > 0
+}
+
+// Scan reads all rows once, before the first request: it checks every row,
+// counts them, adds up costs and finds duplicate ids. Bad rows are in the
+// Summary; the error is for input that cannot be read, or ctx ending.
+func Scan(ctx context.Context, paths []string, o Options) (Summary, error) {
+	var sum Summary
+	if !Scannable(paths) {
+		return sum, errors.New("only regular files can be scanned ahead")
+	}
+	s, err := Open(paths, nil, o)
+	if err != nil {
+		return sum, err
+	}
+	defer s.Close()
+	for n := 0; ; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return sum, context.Cause(ctx)
+		}
+		row, err := s.Next()
+		sum.Bytes, sum.Skipped = s.Bytes(), s.Skipped()
+		if err == io.EOF {
+			return sum, nil
+		}
+		if err != nil {
+			bad, ok := err.(*RowError)
+			if !ok {
+				return sum, err
+			}
+			sum.ErrorCount++
+			if len(sum.Errors) < MaxErrors {
+				sum.Errors = append(sum.Errors, bad)
+			}
+			continue
+		}
+		sum.Rows++
+		sum.add(row.Cost)
+	}
+}
+
+// add adds a row's costs; a sum that does not fit stays at the largest number.
+func (s *Summary) add(cost map[string]int64) {
+	if len(cost) == 0 {
+		return
+	}
+	s.Costed++
+	if s.Costs == nil {
+		s.Costs = make(map[string]int64)
+	}
+	for unit, n := range cost {
+		if sum := s.Costs[unit]; sum > math.MaxInt64-n {
+			s.Costs[unit] = math.MaxInt64
+		} else {
+			s.Costs[unit] = sum + n
+		}
+	}
+}
+
+// Err returns nil if every row is good, else one error that says how many are
+// not.
+func (s *Summary) Err() error {
+	switch s.ErrorCount {
+	case 0:
+		return nil
+	case 1:
+		return s.Errors[0]
+	}
+	return fmt.Errorf("%d bad rows, the first: %w", s.ErrorCount, s.Errors[0])
+}
