@@ -96,17 +96,17 @@ func (s *Summary) busy() (n int, p Provider) {
 		return 0, Provider{}
 	}
 	p = s.Providers[0]
-	n = int(math.Ceil(p.LimitPerSecond * s.Latency.Mean.Seconds()))
-	if p.Concurrency <= 0 || n <= 0 {
+	calls := math.Ceil(p.LimitPerSecond * s.Latency.Mean.Seconds())
+	if p.Concurrency <= 0 || !(calls > 0 && calls < math.MaxInt32) {
 		return 0, p
 	}
-	return n, p
+	return int(calls), p
 }
 
 // spare says how few permits were needed if there are far too many.
 func (s *Summary) spare() string {
 	n, p := s.busy()
-	if n == 0 || p.Concurrency < 4*n {
+	if n == 0 || p.Concurrency/4 < n {
 		return ""
 	}
 	return fmt.Sprintf(" (%s at %s keeps about %d of %d busy)", printable(p.Limit), span(s.Latency.Mean), n, p.Concurrency)
