@@ -129,9 +129,9 @@ func (q *quota) inBucket(i int, t int64) standing {
 		}
 		return st
 	}
-	st.full = time.Duration(math.Ceil((capacity - b.level) / rate))
+	st.full = time.Duration(math.Ceil((capacity-b.level)/rate - eps))
 	if b.level < 1-eps {
-		st.wait = time.Duration(math.Ceil((1 - b.level) / rate))
+		st.wait = time.Duration(math.Ceil((1-b.level)/rate - eps))
 	}
 	return st
 }

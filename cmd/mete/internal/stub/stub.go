@@ -68,7 +68,7 @@ func New(cfg Config) *Server {
 		conns: make(map[*conn]struct{}),
 		done:  make(chan struct{}),
 	}
-	s.pad = make([]byte, min(cfg.BodySize, 16<<10))
+	s.pad = make([]byte, max(0, min(cfg.BodySize, 16<<10)))
 	for i := range s.pad {
 		s.pad[i] = 'x'
 	}
@@ -90,15 +90,6 @@ func (s *Server) Start() error {
 	if s.http != nil {
 		return errors.New("stub: started twice")
 	}
-	var tlsConfig *tls.Config
-	if s.cfg.TLS {
-		cert, pem, err := selfSigned(s.base)
-		if err != nil {
-			return err
-		}
-		s.certPEM = pem
-		tlsConfig = &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
-	}
 	addr := s.cfg.Listen
 	if addr == "" {
 		addr = "127.0.0.1:0"
@@ -106,6 +97,21 @@ func (s *Server) Start() error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
+	}
+	return s.serve(l)
+}
+
+// serve starts the server on l.
+func (s *Server) serve(l net.Listener) error {
+	var tlsConfig *tls.Config
+	if s.cfg.TLS {
+		cert, pem, err := selfSigned(s.base)
+		if err != nil {
+			l.Close()
+			return err
+		}
+		s.certPEM = pem
+		tlsConfig = &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
 	}
 	s.listener = l
 	s.http = &http.Server{
