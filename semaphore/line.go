@@ -58,8 +58,8 @@ func (s *Semaphore) wait(ctx context.Context, n int64, bounded bool, maxWait tim
 		s.canceled.Add(1)
 		return Permit{}, err
 	}
-	w := &waiter{n: n, ready: make(chan struct{}, 1)}
-	if err := s.enter(w, bounded && maxWait <= 0); err != nil {
+	w, err := s.enter(n, bounded && maxWait <= 0)
+	if err != nil {
 		return Permit{}, err
 	}
 
@@ -93,24 +93,27 @@ func (s *Semaphore) wait(ctx context.Context, n int64, bounded bool, maxWait tim
 	return s.permit(w.turn, n), nil
 }
 
-// enter puts w in line, where it may be granted at once. With noWait it is in
-// line no longer than that.
-func (s *Semaphore) enter(w *waiter, noWait bool) error {
+// enter gets in line for n permits, where they may be granted at once. With
+// noWait it is in line no longer than that.
+func (s *Semaphore) enter(n int64, noWait bool) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.n > s.limit {
-		return s.refusal(ErrTooLarge, w.n)
+	if n > s.limit {
+		return nil, s.refusal(ErrTooLarge, n)
 	}
 	// Marked first: from here on the free permits change only by being
 	// returned, and whoever returns one will look at the line.
 	s.state.Or(queued)
 	s.unpark()
+	// Allocated under the lock: an allocation can be made to help the garbage
+	// collector, and callers held up outside the line would be passed by.
+	w := &waiter{n: n, ready: make(chan struct{}, 1)}
 	s.line.push(w)
 	s.grant()
 	if noWait && !w.told {
 		s.abandon(w, ErrWaitTimeout)
 	}
-	return w.err
+	return w, w.err
 }
 
 // leave takes w out of the line because of err, unless it was told its result
