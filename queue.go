@@ -57,6 +57,8 @@ type limit struct {
 	Limit
 	meter   meter.Meter
 	removed bool // by an update; it keeps its place and its history
+	// For durable state: units since the last writing, and the most of them.
+	taken, peak int64
 }
 
 // payment is what a permit paid to one limit.
@@ -248,6 +250,7 @@ func (q *queue) grant(now time.Duration, p *Permit) {
 		pay := payment{meter: q.limits[i].meter}
 		if n := q.cost(p.costs, i); n > 0 {
 			pay.charge = pay.meter.Take(now, n, !p.wire)
+			q.limits[i].taken += n
 		}
 		p.paid = append(p.paid, pay)
 	}

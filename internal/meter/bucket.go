@@ -205,10 +205,13 @@ func (b *Bucket) Spent(now time.Duration) []Spent {
 	return nil
 }
 
-// Restore implements Meter. A bucket restarts empty: what flowed in or out
-// meanwhile is not known.
+// Restore implements Meter: what was spent flows in again from then on.
 func (b *Bucket) Restore(now time.Duration, spent []Spent) {
-	if b.spec.N > 0 {
-		b.full.push(now, 0, b.spec.Burst)
+	if b.spec.N == 0 {
+		return
+	}
+	for _, s := range spent {
+		at := now - min(max(s.Age, 0), 1000*24*time.Hour)
+		b.full.push(at, 0, min(s.Units, b.spec.Burst))
 	}
 }

@@ -365,9 +365,9 @@ func TestSpentAndRestore(t *testing.T) {
 		}
 	}
 	b := NewBucket(BucketSpec{N: 10, Per: time.Second, Burst: 10})
-	b.Restore(0, nil)
-	if b.Free(0) != 0 {
-		t.Errorf("a bucket restarts with %d", b.Free(0))
+	b.Restore(0, []Spent{{Age: 300 * ms, Units: 10}})
+	if b.Free(0) != 3 {
+		t.Errorf("a bucket that was emptied 300 ms ago restarts with %d", b.Free(0))
 	}
 }
 
