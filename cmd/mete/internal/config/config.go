@@ -32,8 +32,9 @@ type File struct {
 	// Warnings are what is probably not meant, in the order of the lines.
 	Warnings []*Error
 
-	// A pointer: fmt prints what it points to only at the top level of a value.
-	secrets *secrets
+	// A function closes over the secrets, because fmt would print them from a
+	// struct or a pointer to one.
+	mask func(string) string
 }
 
 // Settings are what defaults and a provider both can say. In each, 0 means no
@@ -115,10 +116,10 @@ func (f *File) Provider(name string) *Provider {
 // text, also where it is escaped as in a URL or in JSON. It costs one pass over
 // the text per secret.
 func (f *File) Mask(text string) string {
-	if f.secrets == nil {
+	if f.mask == nil {
 		return text
 	}
-	return f.secrets.mask(text)
+	return f.mask(text)
 }
 
 // Load reads the file at path. env looks up variables; os.LookupEnv is the
@@ -136,14 +137,14 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 // relative path are looked for in name's folder. The error is Errors and has
 // all problems of the file; only bad YAML hides what else may be wrong.
 func Parse(name string, data []byte, env func(string) (string, bool)) (*File, error) {
-	data = []byte(strings.TrimPrefix(string(data), "\ufeff"))
+	// The parser miscounts lines that end in CRLF.
+	data = []byte(strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n"))
 	d := &decoder{name: name, env: env}
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(data), "\n"), "\n") {
-		d.lines = append(d.lines, strings.TrimSuffix(line, "\r"))
+		d.lines = append(d.lines, line)
 	}
 	root := d.parseTree(data)
-	d.parsed = len(d.errs) == 0
-	f := &File{Defaults: builtin(), secrets: &d.secret}
+	f := &File{Defaults: builtin(), mask: d.secret.mask}
 	if root == nil && d.parsed {
 		d.errorAt(1, 1, "the file is empty: it needs version: %d and providers", Version)
 	}
@@ -163,7 +164,7 @@ type decoder struct {
 	name     string
 	env      func(string) (string, bool)
 	lines    []string
-	parsed   bool // as YAML, so that hidden is complete
+	parsed   bool // the file is YAML, so hidden is complete
 	errs     []*Error
 	warnings []*Error
 	hidden   secrets // what no source line shows
@@ -217,6 +218,9 @@ func (d *decoder) file(root *node, f *File) {
 	}
 	seen := map[string]*node{}
 	for _, p := range providers.pairs {
+		if p.key.kind == refused || p.value.kind == refused {
+			continue
+		}
 		name := p.key.text
 		if first := seen[strings.ToLower(name)]; first != nil {
 			d.errorf(p.key, "provider %q is already on line %d; names that differ only in case count as equal", name, first.line)

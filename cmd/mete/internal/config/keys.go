@@ -70,6 +70,9 @@ func (d *decoder) sectionWith(n *node, kind, where string, claim func(pair) bool
 	s := section{}
 	first := map[string]int{}
 	for _, p := range n.pairs {
+		if p.key.kind == refused {
+			continue
+		}
 		key := p.key.text
 		if line, seen := first[key]; seen {
 			d.errorf(p.key, "%q is already on line %d", key, line)
@@ -79,9 +82,11 @@ func (d *decoder) sectionWith(n *node, kind, where string, claim func(pair) bool
 		switch {
 		case slices.Contains(known[kind], key):
 			s[key] = nil
-			if p.value.kind == empty {
+			switch p.value.kind {
+			case empty:
 				d.errorf(p.key, "%q has no value: give one or remove the line", key)
-			} else {
+			case refused:
+			default:
 				s[key] = p.value
 			}
 		case d.refuse(p.key, kind, key):

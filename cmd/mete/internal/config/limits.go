@@ -62,13 +62,15 @@ func (d *decoder) limit(n *node, provider string) (mete.Limit, bool) {
 	case empty:
 		d.errorf(n, "an empty entry: write 50/s or remove it")
 		return mete.Limit{}, false
+	case refused:
+		return mete.Limit{}, false
 	case mapping:
 	default:
 		return d.rate(n, "a limit")
 	}
 	before := len(d.errs)
 	var units []pair
-	s := d.sectionWith(n, "limit", "limits of "+provider, func(p pair) bool {
+	s := d.sectionWith(n, "limit", "providers."+provider+".limits", func(p pair) bool {
 		// Any other word with a rate behind it is a unit.
 		if !strings.Contains(p.value.text, "/") || nearest(p.key.text, known["limit"]) != "" || p.key.text == "rate" {
 			return false
@@ -187,7 +189,7 @@ func (d *decoder) rate(n *node, what string) (mete.Limit, bool) {
 	if err != nil {
 		message := err.Error()
 		if v.tainted {
-			message = "not a rate: what the variable holds: write a number per period, as in 50/s"
+			message = "not a rate: ***: write a number per period: 50/s, 50/m, 50/h, 50/d or 50/15s"
 		}
 		d.errorf(n, "%s", message)
 		return mete.Limit{}, false

@@ -284,6 +284,8 @@ func (d *decoder) headers(n *node, auth string) []Header {
 		name := p.key.text
 		same := func(h Header) bool { return strings.EqualFold(h.Name, name) }
 		switch {
+		case p.key.kind == refused || p.value.kind == refused:
+			continue
 		case !d.headerName(p.key, name):
 			continue
 		case slices.ContainsFunc(all, same):

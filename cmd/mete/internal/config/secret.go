@@ -149,7 +149,7 @@ func (d *decoder) hideLiterals(n *node, secret bool) {
 		for _, p := range n.pairs {
 			name := p.key.text
 			inside := secret && name != "header" && name != "query" && name != "name"
-			d.hideLiterals(p.value, inside || secretKey.MatchString(name) && p.value.kind != mapping ||
+			d.hideLiterals(p.value, inside || p.key.kind == refused || secretKey.MatchString(name) && p.value.kind != mapping ||
 				strings.EqualFold(name, "auth") && p.value.kind == mapping)
 		}
 	case list:

@@ -27,10 +27,11 @@ const (
 	boolean             // true, false
 	list
 	mapping
+	refused // reported already; nothing more is said about it
 )
 
 func (k kind) String() string {
-	return [...]string{"nothing", "text", "a number", "true or false", "a list", "a mapping"}[k]
+	return [...]string{"nothing", "text", "a number", "true or false", "a list", "a mapping", "unusable"}[k]
 }
 
 // node is one value of the file with its place. It is a small copy of the YAML
@@ -78,6 +79,7 @@ func (d *decoder) parseTree(data []byte) *node {
 		}
 		root = n
 	}
+	d.parsed = true
 	return root
 }
 
@@ -205,28 +207,42 @@ func (d *decoder) convert(from ast.Node) *node {
 		n.kind = text
 	case *ast.NullNode:
 		n.kind = empty
-	case *ast.AnchorNode, *ast.AliasNode:
-		d.errorf(n, "anchors and aliases are not supported: put what providers share under defaults")
+	case *ast.AnchorNode:
+		d.errorf(n, noAnchors)
+		return d.convert(from.Value)
+	case *ast.AliasNode:
+		n.kind = refused
+		d.errorf(n, noAnchors)
 	case *ast.TagNode:
 		d.errorf(n, "YAML tags are not supported: put text in quotes instead")
+		return d.convert(from.Value)
 	default:
+		n.kind = refused
 		d.errorf(n, "not supported here")
 	}
 	return n
 }
 
+const noAnchors = "anchors and aliases are not supported: put what providers share under defaults"
+
 func (d *decoder) convertPair(from *ast.MappingValueNode) pair {
-	key, value := &node{}, d.convert(from.Value)
+	key, value := &node{}, &node{kind: refused}
+	if from.Key.Type() != ast.MergeKeyType {
+		value = d.convert(from.Value)
+	}
 	if t := from.Key.GetToken(); t != nil {
 		*key = node{kind: text, text: t.Value, line: t.Position.Line, col: t.Position.Column}
 	}
 	switch from.Key.(type) {
 	case *ast.MergeKeyNode:
+		key.kind = refused
 		d.errorf(key, "merge keys are not supported: put what providers share under defaults")
 	case *ast.MappingKeyNode, *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+		key.kind = refused
 		d.errorf(key, "a key must be a plain word")
 	default:
 		if strings.Contains(key.text, "${") {
+			key.kind = refused
 			d.errorf(key, "${...} is expanded in values only, not in keys")
 		}
 	}
