@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -145,5 +146,36 @@ func TestBlockedInputDoesNotHoldTheEnd(t *testing.T) {
 				t.Errorf("took %v, want %v", took, want)
 			}
 		})
+	}
+}
+
+// In real time and at every point: nothing runs after the loop.
+func TestBreakAnywhere(t *testing.T) {
+	for _, opts := range [][]Option{nil, {LookAhead(0)}, {Ordered(0)}, {Ordered(5)}} {
+		for stop := range 60 {
+			var busy atomic.Int64
+			in := func(yield func(int) bool) {
+				busy.Add(1)
+				defer busy.Add(-1)
+				count(50)(yield)
+			}
+			n := 0
+			for range over(t.Context(), 4, in, func(_ context.Context, n int) (int, error) {
+				busy.Add(1)
+				defer busy.Add(-1)
+				if n%7 == 0 {
+					runtime.Gosched()
+				}
+				return n, nil
+			}, opts...) {
+				if n == stop {
+					break
+				}
+				n++
+			}
+			if n != min(stop, 50) || busy.Load() != 0 {
+				t.Fatalf("stop at %d: %d results, %d still busy", stop, n, busy.Load())
+			}
+		}
 	}
 }

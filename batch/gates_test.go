@@ -143,3 +143,22 @@ func TestWorkersFollowTheGate(t *testing.T) {
 		}
 	})
 }
+
+func TestGatesTakeTurns(t *testing.T) {
+	var open fifo[string, int, int]
+	for i, name := range []string{"a", "b", "c"} {
+		q := &queue[string, int, int]{key: name, workers: 2 + i}
+		for range 3 {
+			q.ready.push(&cell[string, int, int]{queue: q})
+		}
+		open.add(q)
+		open.add(q) // is listed already
+	}
+	order := ""
+	for c := open.take(); c != nil; c = open.take() {
+		order += c.queue.key
+	}
+	if order != "abcabcbc" {
+		t.Errorf("order %q", order)
+	}
+}

@@ -1,6 +1,10 @@
 package batch
 
-import "runtime"
+import (
+	"runtime"
+
+	"github.com/metehq/mete"
+)
 
 // Option changes how a stream runs.
 type Option func(*options)
@@ -11,6 +15,7 @@ type options struct {
 	window         int
 	ordered        bool
 	panicsAsErrors bool
+	call           mete.Call
 }
 
 // Workers sets how many calls run at once, for each gate; the gate still admits
@@ -39,6 +44,10 @@ func Ordered(window int) Option {
 // PanicsAsErrors makes a panic of a call the error of its result, a *PanicError,
 // instead of raising it in the loop. The other items go on.
 func PanicsAsErrors() Option { return func(o *options) { o.panicsAsErrors = true } }
+
+// Call sets what each call asks its gate for, such as a lane of its own for the
+// stream.
+func Call(call mete.Call) Option { return func(o *options) { o.call = call } }
 
 func newOptions(opts []Option) options {
 	o := options{lookAhead: -1}

@@ -8,35 +8,44 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // llm-d/llm-d-batch-gateway#206, hibiken/asynq#1089: a panic took the worker
 // with it, or the whole process.
 func TestPanicsAsErrors(t *testing.T) {
-	boom := errors.New("boom")
-	var running atomic.Int64
-	var results, panics int
-	for r := range over(t.Context(), 8, count(1000), func(_ context.Context, n int) (int, error) {
-		running.Add(1)
-		defer running.Add(-1)
-		if n%10 == 0 {
-			panic(boom)
+	synctest.Test(t, func(t *testing.T) {
+		boom := errors.New("boom")
+		var running atomic.Int64
+		var results, panics int
+		begun := time.Now()
+		for r := range over(t.Context(), 8, count(1000), func(_ context.Context, n int) (int, error) {
+			running.Add(1)
+			defer running.Add(-1)
+			time.Sleep(10 * time.Millisecond)
+			if n%10 == 0 {
+				panic(boom)
+			}
+			return n, nil
+		}, PanicsAsErrors()) {
+			results++
+			if r.Err == nil {
+				continue
+			}
+			panics++
+			p, ok := errors.AsType[*PanicError](r.Err)
+			if !ok || p.Value != any(boom) || !errors.Is(r.Err, boom) || !strings.Contains(string(p.Stack), "TestPanicsAsErrors") {
+				t.Fatalf("got %v", r.Err)
+			}
 		}
-		return n, nil
-	}, PanicsAsErrors()) {
-		results++
-		if r.Err == nil {
-			continue
+		if results != 1000 || panics != 100 || running.Load() != 0 {
+			t.Errorf("%d results, %d panics, %d running; want 1000, 100, 0", results, panics, running.Load())
 		}
-		panics++
-		p, ok := errors.AsType[*PanicError](r.Err)
-		if !ok || p.Value != any(boom) || !errors.Is(r.Err, boom) || !strings.Contains(string(p.Stack), "TestPanicsAsErrors") {
-			t.Fatalf("got %v", r.Err)
+		// No worker was lost on the way.
+		if took := time.Since(begun); took != 1250*time.Millisecond {
+			t.Errorf("took %v, want 1.25s", took)
 		}
-	}
-	if results != 1000 || panics != 100 || running.Load() != 0 {
-		t.Errorf("%d results, %d panics, %d running; want 1000, 100, 0", results, panics, running.Load())
-	}
+	})
 }
 
 func raised(f func()) (p *PanicError) {
@@ -138,23 +147,27 @@ func TestGoexitOfTheInputEndsTheLoopsGoroutine(t *testing.T) {
 }
 
 func TestGoexitEndsOnlyItsItem(t *testing.T) {
-	var bad, good int
-	for r := range over(t.Context(), 2, count(100), func(_ context.Context, n int) (int, error) {
-		if n%2 == 0 {
-			runtime.Goexit()
+	synctest.Test(t, func(t *testing.T) {
+		var bad, good int
+		begun := time.Now()
+		for r := range over(t.Context(), 2, count(100), func(_ context.Context, n int) (int, error) {
+			time.Sleep(time.Second)
+			if n%2 == 0 {
+				runtime.Goexit()
+			}
+			return n, nil
+		}) {
+			switch {
+			case r.Err == nil:
+				good++
+			case r.In%2 == 0 && errors.Is(r.Err, ErrGoexit):
+				bad++
+			}
 		}
-		return n, nil
-	}) {
-		switch {
-		case r.Err == nil:
-			good++
-		case r.In%2 == 0 && errors.Is(r.Err, ErrGoexit):
-			bad++
+		if took := time.Since(begun); good != 50 || bad != 50 || took != 50*time.Second {
+			t.Errorf("%d good, %d bad in %v; want 50, 50 in 50s", good, bad, took)
 		}
-	}
-	if good != 50 || bad != 50 {
-		t.Errorf("%d good, %d bad; want 50, 50", good, bad)
-	}
+	})
 }
 
 func TestPanicOfTheBodyCleansUp(t *testing.T) {

@@ -92,10 +92,6 @@ func (s *stream[K, In, Out]) put(q *queue[K, In, Out], index int64, item In) boo
 		s.mu.Lock()
 		s.producer.waiting, s.held = false, false
 	}
-	if s.closed {
-		s.mu.Unlock()
-		return false
-	}
 	c := s.free.pop()
 	if c == nil {
 		c = new(cell[K, In, Out])

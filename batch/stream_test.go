@@ -125,6 +125,11 @@ func TestOrderedWindowHoldsTheInputBack(t *testing.T) {
 			if got := read.Load(); got < slow+window-1 || got > slow+window {
 				t.Errorf("read up to item %d while item %d blocks, window %d", got, slow, window)
 			}
+			runtime.GC()
+			var mem runtime.MemStats
+			if runtime.ReadMemStats(&mem); mem.HeapAlloc > 50<<20 {
+				t.Errorf("%d bytes on the heap while item %d blocks", mem.HeapAlloc, slow)
+			}
 			close(release)
 		}()
 		next := 0
