@@ -80,7 +80,7 @@ func (a *attempt) Value(key any) any {
 	return a.parent.Value(key)
 }
 
-// finish frees the timer of the deadline.
+// finish frees the timer of the deadline. The context ends with its permit.
 func (a *attempt) finish() {
 	if a.deadline.IsZero() {
 		return

@@ -54,6 +54,7 @@ type Gate struct {
 	budget   retry.Budget
 	attempts int64
 	retries  int64
+	replays  int64
 	misuse   int64
 	refused  map[Reason]int64
 	keep     *keeper // durable state; nil without
@@ -79,6 +80,10 @@ func New(cfg Config) (*Gate, error) {
 	}
 	return g, nil
 }
+
+// Stamped reports whether starts count from the moment they go to the wire, so
+// that Call.Wire and Permit.Sent are worth their cost: there is a limit.
+func (g *Gate) Stamped() bool { return len(g.cfg.Load().Limits) > 0 }
 
 // Name is the provider's name.
 func (g *Gate) Name() string { return g.name }
@@ -295,7 +300,7 @@ func (g *Gate) TryAcquire(call Call) (*Permit, bool) {
 		return nil, false
 	}
 	g.q.grant(now, p)
-	g.started()
+	g.started(false)
 	return p, true
 }
 
@@ -306,7 +311,7 @@ func (g *Gate) prepare(p *Permit, call Call) error {
 		return fmt.Errorf("%w: gate %s: weight %d", ErrInvalidCall, g.name, call.Weight)
 	}
 	p.gate, p.wire = g, call.Wire
-	if p.lane == nil || !p.lane.holders {
+	if p.lane == nil || !p.lane.holders { // holders have a permit already
 		p.lane, p.weight = q.lanes[0], max(int64(call.Weight), 1)
 		if call.Lane != "" {
 			p.lane = nil
@@ -338,8 +343,11 @@ func (g *Gate) prepare(p *Permit, call Call) error {
 }
 
 // started books an attempt. The caller holds the lock.
-func (g *Gate) started() {
+func (g *Gate) started(again bool) {
 	g.attempts++
+	if !again {
+		g.budget.First()
+	}
 	if g.keep != nil {
 		g.keep.touch()
 	}
@@ -350,7 +358,7 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 	if err := ctx.Err(); err != nil {
 		return g.reject(&Rejected{Reason: ended(err), Last: err}, again)
 	}
-	if _, nested := ctx.Value(held{g}).(*Permit); nested {
+	if _, nested := ctx.Value(held{g}).(*Permit); nested && p.lane == nil {
 		return fmt.Errorf("%w (gate %s)", ErrNested, g.name)
 	}
 	g.mu.Lock()
@@ -370,12 +378,12 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 	if q.waiting == 0 || p.lane.holders {
 		if bound, _ := q.check(now, p.lane, p.weight, p.costs); bound == noBound {
 			q.grant(now, p)
-			g.started()
+			g.started(again != nil)
 			g.mu.Unlock()
 			return nil
 		}
 	}
-	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, permit: p, born: now, ready: make(chan struct{}, 1)}
+	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, permit: p, born: now, again: again != nil, ready: make(chan struct{}, 1)}
 	if again != nil {
 		w.born = again.born
 	}
@@ -455,7 +463,7 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, retry 
 			return Deadline, bound, at - now
 		}
 	}
-	if patience > 0 {
+	if patience > 0 && !w.lane.holders {
 		w.expire = now + patience
 		if at > w.expire {
 			if bound == boundPause {
@@ -506,7 +514,7 @@ func (g *Gate) stepAndUnlock(now time.Duration) {
 	g.q.wake = nil
 	for w := list; w != nil; w = w.chain {
 		if w.outcome == "" {
-			g.started()
+			g.started(w.again)
 		}
 	}
 	g.mu.Unlock()

@@ -62,6 +62,7 @@ type Permit struct {
 	released bool
 	granted  time.Duration
 	waits    Waits
+	attempt  *attempt // its context, to be ended with it; may be nil
 	paid     []payment
 	some     [3]payment
 }
@@ -137,6 +138,30 @@ func (p *Permit) end(refund bool) {
 	g.q.book(now)
 	g.q.release(now, p, refund)
 	g.stepAndUnlock(now)
+	if p.attempt != nil {
+		p.attempt.finish()
+	}
+}
+
+// Replay is for a transport that is about to send again, by itself, what the
+// permit was granted for. It blocks until every limit admits the repetition or
+// ctx ends. The permit is kept meanwhile; what was paid before stays paid.
+func (p *Permit) Replay(ctx context.Context) error {
+	g := p.gate
+	again := &Permit{lane: g.holders(), costs: p.costs}
+	if err := g.admit(ctx, Call{Wire: p.wire}, again, &Tries{gate: g}); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.released {
+		// The caller has gone meanwhile; nothing will be sent.
+		g.q.release(g.now(), again, true)
+		return context.Cause(ctx)
+	}
+	p.paid, p.sent = append(p.paid[:0:0], again.paid...), false
+	g.replays++
+	return nil
 }
 
 // release ends a permit. A refund of a start that went to the wire is not
@@ -172,3 +197,6 @@ func PermitFrom(ctx context.Context) *Permit {
 func (p *Permit) Context(ctx context.Context) context.Context {
 	return &attempt{parent: ctx, permit: p}
 }
+
+// Gate is the gate that granted the permit.
+func (p *Permit) Gate() *Gate { return p.gate }

@@ -37,6 +37,7 @@ type waiter struct {
 	outcome      Reason          // why it was refused; empty once granted
 	retryAfter   time.Duration
 	queued       bool
+	again        bool    // a repeated attempt
 	chain        *waiter // of those to wake
 }
 

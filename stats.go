@@ -15,8 +15,9 @@ type Stats struct {
 	// that queue.
 	InUse, Waiting int
 	// Attempts is how many starts were admitted, Retries how many attempts
-	// were followed by another, Misuse how many permits were released twice.
-	Attempts, Retries, Misuse int64
+	// were followed by another, Replays how often a transport sent by itself
+	// what it had sent before, Misuse how many permits were released twice.
+	Attempts, Retries, Replays, Misuse int64
 	// Refused counts the calls that were refused, by reason.
 	Refused map[Reason]int64
 	// Blocked is for how long the head of the queue was blocked, by bound.
@@ -56,6 +57,7 @@ func (g *Gate) Stats() Stats {
 		Waiting:     q.waiting,
 		Attempts:    g.attempts,
 		Retries:     g.retries,
+		Replays:     g.replays,
 		Misuse:      g.misuse,
 		Refused:     maps.Clone(g.refused),
 		Blocked:     map[string]time.Duration{},

@@ -51,6 +51,7 @@ type Tries struct {
 	born    time.Duration
 	delay   time.Duration
 	permit  *Permit
+	attempt *attempt
 	kept    *Permit // held during the back-off
 	last    error
 	refusal *Rejected
@@ -72,15 +73,10 @@ func (g *Gate) tries(ctx context.Context, call Call) Tries {
 // unless Again returned true for it. The errors are those of Gate.Acquire;
 // a failure after the first attempt wraps the last outcome's Err too.
 func (t *Tries) Next() (*Permit, error) {
-	p := &Permit{}
-	if err := t.next(p); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-func (t *Tries) next(p *Permit) error {
 	g := t.gate
+	a := &attempt{parent: t.ctx}
+	p := &a.own
+	a.permit, p.attempt = p, a
 	if t.delay > 0 {
 		start := time.Now()
 		timer := time.NewTimer(t.delay)
@@ -104,7 +100,7 @@ func (t *Tries) next(p *Permit) error {
 	if err := g.admit(t.ctx, t.call, p, again); err != nil {
 		t.kept.Release()
 		t.kept = nil
-		return err
+		return nil, err
 	}
 	if t.kept != nil {
 		g.mu.Lock()
@@ -115,14 +111,16 @@ func (t *Tries) next(p *Permit) error {
 	}
 	t.n++
 	t.waits = t.waits.add(p.waits)
-	t.permit = p
-	if t.n == 1 {
-		g.mu.Lock()
-		g.budget.First()
-		g.mu.Unlock()
+	t.permit, t.attempt = p, a
+	if d := g.cfg.Load().Timeout; d > 0 {
+		a.deadline = time.Now().Add(d)
 	}
-	return nil
+	return p, nil
 }
+
+// Context is the context of the attempt that Next began. It carries the permit
+// and ends with the attempt's timeout, and if there is one, with the release.
+func (t *Tries) Context() context.Context { return t.attempt }
 
 func (g *Gate) holders() *lane {
 	g.mu.Lock()
@@ -176,6 +174,9 @@ func (t *Tries) Again(o Outcome) bool {
 		}
 	}
 	g.stepAndUnlock(now)
+	if again {
+		t.attempt.finish()
+	}
 	return again
 }
 
@@ -243,22 +244,17 @@ func Get[T any](ctx context.Context, g *Gate, call Call, fn func(context.Context
 	t := g.tries(ctx, call)
 	var v T
 	for {
-		a := &attempt{parent: ctx}
-		a.permit = &a.own
-		err := t.next(a.permit)
+		p, err := t.Next()
 		if err != nil {
 			return v, err
 		}
-		if g.cfg.Load().Timeout > 0 {
-			a.deadline = time.Now().Add(g.cfg.Load().Timeout)
-		}
-		v, err = once(a, fn)
+		v, err = once(t.attempt, fn)
 		if t.Again(outcome(ctx, err)) {
 			continue
 		}
-		a.permit.Release()
-		if p, ok := err.(*permanent); ok {
-			return v, p.error
+		p.Release()
+		if e, ok := err.(*permanent); ok {
+			return v, e.error
 		}
 		if t.refusal != nil {
 			return v, t.refusal
@@ -271,7 +267,6 @@ func Get[T any](ctx context.Context, g *Gate, call Call, fn func(context.Context
 func once[T any](a *attempt, fn func(context.Context) (T, error)) (v T, err error) {
 	returned := false
 	defer func() {
-		a.finish()
 		if !returned {
 			a.permit.Release()
 		}

@@ -1,0 +1,122 @@
+package metehttp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/metehq/mete"
+)
+
+// ErrBodyIdle is the error of a body that stood still for longer than BodyIdle.
+// It is a time-out: net.Error says so.
+var ErrBodyIdle error = idleError{}
+
+type idleError struct{}
+
+func (idleError) Error() string   { return "metehttp: the response's body stands still" }
+func (idleError) Timeout() bool   { return true }
+func (idleError) Temporary() bool { return true }
+
+// hold ties the permit to the response's body: it is released at the end of
+// the body, at Close, at a read error, or when the request's context ends,
+// whichever comes first. A response without a body releases it at once.
+func hold(resp *http.Response, req *http.Request, permit *mete.Permit, idle time.Duration) {
+	none := resp.Body == nil || resp.Body == http.NoBody || req.Method == http.MethodHead ||
+		resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
+	if none {
+		permit.Release()
+		return
+	}
+	b := &body{rc: resp.Body, permit: permit, idle: idle}
+	if ctx := req.Context(); ctx.Done() != nil {
+		b.stop = context.AfterFunc(ctx, b.release)
+	}
+	// A connection that was upgraded is written to as well.
+	if w, ok := resp.Body.(io.Writer); ok {
+		resp.Body = &duplex{body: b, Writer: w}
+		return
+	}
+	resp.Body = b
+}
+
+type body struct {
+	rc     io.ReadCloser
+	permit *mete.Permit
+	idle   time.Duration
+	stop   func() bool
+	once   sync.Once
+	mu     sync.Mutex
+	timer  *time.Timer
+	stood  bool
+}
+
+type duplex struct {
+	*body
+	io.Writer
+}
+
+func (b *body) release() {
+	b.once.Do(func() {
+		b.permit.Release()
+	})
+}
+
+func (b *body) end() {
+	if b.stop != nil {
+		b.stop()
+	}
+	b.release()
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.arm()
+	n, err := b.rc.Read(p)
+	if b.disarm() && err != nil && !errors.Is(err, io.EOF) {
+		err = ErrBodyIdle
+	}
+	if err != nil {
+		b.end()
+	}
+	return n, err
+}
+
+// Close releases the permit after the inner Close has returned: on HTTP/2 that
+// may take a while (golang/go#48908).
+func (b *body) Close() error {
+	defer b.end()
+	return b.rc.Close()
+}
+
+func (b *body) arm() {
+	if b.idle <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.timer == nil {
+		b.timer = time.AfterFunc(b.idle, b.standstill)
+	} else {
+		b.timer.Reset(b.idle)
+	}
+}
+
+func (b *body) disarm() (stood bool) {
+	if b.idle <= 0 {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.timer.Stop()
+	return b.stood
+}
+
+func (b *body) standstill() {
+	b.mu.Lock()
+	b.stood = true
+	b.mu.Unlock()
+	b.rc.Close()
+}

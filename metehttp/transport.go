@@ -1,0 +1,166 @@
+// Package metehttp puts an http.Client behind a gate.
+//
+//	client := &http.Client{Transport: metehttp.New(geo)}
+//
+// Every request is admitted by the gate: retries, redirects, and what
+// net/http sends again by itself, too. A permit is held until the response's
+// body has been read to its end or closed, since that is how long the
+// provider works for the call. Starts are stamped when the request goes to the
+// wire, so that a slow handshake cannot bunch them.
+//
+// Request bodies are streamed and never buffered. A request is repeated only
+// where that is safe: see Classify.
+package metehttp
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/metehq/mete"
+)
+
+// Transport is an http.RoundTripper that asks a gate before every request. Its
+// fields must not be changed once it is in use.
+//
+// RoundTrip blocks until the gate admits the request, as Gate.Acquire does,
+// and returns the gate's error if it does not. After the last attempt it
+// returns the response, whatever its status, or the error of the connection.
+type Transport struct {
+	// Gate chooses the gate of a request.
+	Gate func(*http.Request) (*mete.Gate, error)
+	// Base makes the requests. It should keep as many idle connections as
+	// there are permits; NewPool does.
+	Base http.RoundTripper
+	// Idempotent says that a repeated POST or PATCH does no harm. A request
+	// with an Idempotency-Key is taken to be so anyway.
+	Idempotent bool
+	// BodyIdle ends a response whose body stands still for this long. 0 is no
+	// bound.
+	BodyIdle time.Duration
+}
+
+// New returns a transport through one gate, on a connection pool of its size.
+func New(g *mete.Gate) *Transport {
+	return &Transport{
+		Gate: func(*http.Request) (*mete.Gate, error) { return g, nil },
+		Base: NewPool(g.Stats().Concurrency),
+	}
+}
+
+// NewSet returns a transport with one gate for each place that requests
+// connect to: scheme, host and port of the URL, whatever the Host header says.
+func NewSet(s *mete.Set, perHost int) *Transport {
+	return &Transport{
+		Gate: func(r *http.Request) (*mete.Gate, error) { return s.Gate(mete.HostKey(r.URL)) },
+		Base: NewPool(perHost),
+	}
+}
+
+// NewPool returns a copy of http.DefaultTransport that keeps as many idle
+// connections to a host as there may be requests in flight, so that they are
+// reused (golang/go#13801). It does not bound the connections: the gate does,
+// and a second bound would only hide it. 0 means 64.
+func NewPool(perHost int) *http.Transport {
+	if perHost <= 0 {
+		perHost = 64
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns = 0
+	t.MaxIdleConnsPerHost = perHost
+	t.MaxConnsPerHost = 0
+	// Shorter than the time after which most servers close: a request on a
+	// connection that is just being closed fails.
+	t.IdleConnTimeout = 30 * time.Second
+	return t
+}
+
+type callKey struct{}
+
+// WithCall returns a context whose requests ask for the call's lane, weight
+// and costs.
+func WithCall(ctx context.Context, c mete.Call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	gate, err := t.Gate(req)
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	call, _ := req.Context().Value(callKey{}).(mete.Call)
+	call.Wire = gate.Stamped()
+	tries := gate.Tries(req.Context(), call)
+	for {
+		permit, err := tries.Next()
+		if err != nil {
+			if tries.Attempts() == 0 {
+				closeBody(req)
+			}
+			return nil, err
+		}
+		resp, again, err := t.attempt(req, tries, permit, call.Wire)
+		switch {
+		case again:
+			continue
+		case err == nil:
+			return resp, nil
+		}
+		permit.Release()
+		if refusal := tries.Refusal(); refusal != nil {
+			return nil, refusal
+		}
+		return nil, err
+	}
+}
+
+// attempt makes one attempt and reports whether there is to be another one.
+func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.Permit, stamped bool) (resp *http.Response, again bool, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			permit.Release() // a panic in the base transport
+		}
+	}()
+	ctx := tries.Context()
+	var wire *Wire
+	if stamped {
+		wire = &Wire{}
+		ctx = wire.Watch(ctx, permit)
+	}
+	out := req.WithContext(ctx)
+	if tries.Attempts() > 1 && req.Body != nil && req.Body != http.NoBody {
+		body, err := req.GetBody()
+		if err != nil {
+			returned = true
+			return nil, false, err
+		}
+		out.Body = body
+	}
+	resp, err = t.Base.RoundTrip(out)
+	again = tries.Again(Classify(out, resp, err, wire, t.Idempotent || keyed(req)))
+	returned = true
+	switch {
+	case again && resp != nil:
+		drain(resp.Body)
+	case !again && err == nil:
+		hold(resp, req, permit, t.BodyIdle)
+	}
+	return resp, again, err
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
+// drain reads what little is left of a body, so that the connection can be
+// used again, and closes it.
+func drain(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	body.Close()
+}
