@@ -2,11 +2,7 @@ package input
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -38,13 +34,6 @@ var fieldNames = [fields]string{
 	"cost", "lane", "provider", "timeout", "idempotency_key", "dedup_key", "meta",
 }
 
-// aliases are names other tools use for the same thing.
-var aliases = map[string]string{
-	"priority": "lane", "uri": "url", "link": "url", "endpoint": "url", "verb": "method",
-	"data": "body", "json": "body", "payload": "body", "content": "body", "header": "headers",
-	"metadata": "meta", "name": "id", "key": "id", "deadline": "timeout", "tokens": "cost",
-}
-
 const longestID = 256 // bytes
 
 // field is one top-level member of a row; value is nil if it is missing.
@@ -73,7 +62,10 @@ func (r *Row) parseJSON(line []byte, o *Options, dir string) *fault {
 	var f [fields]field
 	var first *fault // the first mistake that leaves the rest of the line readable
 	broken := s.object(func(at int, key []byte) *fault {
-		name := string(unquote(key))
+		name := key[1 : len(key)-1]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			name = unquote(key)
+		}
 		i := fieldIndex(name)
 		valueAt := s.at
 		value, bad := s.value(1)
@@ -83,7 +75,7 @@ func (r *Row) parseJSON(line []byte, o *Options, dir string) *fault {
 		switch {
 		case first != nil:
 		case i < 0:
-			first = unknownField(at, name)
+			first = unknownField(at, string(name))
 		case f[i].value != nil:
 			first = faultf(at, "field %q is given twice", name)
 		case value[0] == 'n' && i != fMeta:
@@ -111,9 +103,9 @@ func (r *Row) parseJSON(line []byte, o *Options, dir string) *fault {
 	return r.setFields(&f, start, o, dir)
 }
 
-func fieldIndex(name string) int {
+func fieldIndex(name []byte) int {
 	for i, known := range fieldNames {
-		if name == known {
+		if string(name) == known {
 			return i
 		}
 	}
@@ -286,75 +278,6 @@ func (r *Row) setHeaders(f field) *fault {
 	return bad
 }
 
-func (r *Row) setBody(f *[fields]field, o *Options, dir string) *fault {
-	given := -1
-	for _, i := range [...]int{fBody, fBodyBase64, fBodyFile} {
-		if f[i].value == nil {
-			continue
-		}
-		if given >= 0 {
-			return faultf(f[i].at, "%s and %s exclude each other", fieldNames[given], fieldNames[i])
-		}
-		given = i
-	}
-	if given < 0 {
-		return nil
-	}
-	r.HasBody = true
-	b := f[given]
-	switch given {
-	case fBody:
-		switch b.value[0] {
-		case '"':
-			r.Body = unquote(b.value)
-		case '{', '[':
-			r.Body = bytes.Clone(b.value)
-			if r.Header.Get("Content-Type") == "" {
-				r.ContentType = "application/json"
-			}
-		default:
-			return faultf(b.at, "body is %s: want a string, an object or an array", kind(b.value))
-		}
-	case fBodyBase64:
-		text, bad := b.text(given)
-		if bad != nil {
-			return bad
-		}
-		body, err := base64.StdEncoding.Strict().DecodeString(text)
-		if err != nil || strings.ContainsAny(text, "\r\n") {
-			return &fault{b.at, "body_base64 is not base64 (RFC 4648, padded)"}
-		}
-		r.Body = body
-	case fBodyFile:
-		return r.setBodyFile(b, o, dir)
-	}
-	return nil
-}
-
-func (r *Row) setBodyFile(b field, o *Options, dir string) *fault {
-	name, bad := b.text(fBodyFile)
-	switch {
-	case bad != nil:
-		return bad
-	case !o.AllowFiles:
-		return &fault{b.at, "body_file needs --allow-files: the input may then name any file you can read"}
-	case name == "":
-		return &fault{b.at, "body_file is empty"}
-	}
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		return faultf(b.at, "body_file: %v", err)
-	case !info.Mode().IsRegular():
-		return faultf(b.at, "body_file: %s is not a regular file", quote(name))
-	}
-	r.BodyFile, r.BodySize = name, info.Size()
-	return nil
-}
-
 func (r *Row) setCost(f field) *fault {
 	if f.value == nil {
 		return nil
@@ -415,52 +338,4 @@ func (r *Row) setTimeout(f field) *fault {
 		return faultf(f.at, "timeout %s is not above zero", quote(text))
 	}
 	return faultf(f.at, "timeout %s is not a duration such as \"1m30s\"", quote(text))
-}
-
-func unknownField(at int, name string) *fault {
-	hint := ""
-	if near := nearest(name); near != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return faultf(at, "unknown field %s%s: put extras in \"meta\"", quote(name), hint)
-}
-
-// nearest returns the field the user may have meant, or "".
-func nearest(name string) string {
-	if len(name) > 32 {
-		return ""
-	}
-	lower := strings.ToLower(name)
-	if known, ok := aliases[lower]; ok {
-		return known
-	}
-	lower = strings.ReplaceAll(lower, "-", "_")
-	best, found := 3, ""
-	for _, known := range fieldNames {
-		if d := distance(lower, known); d < best && d < len(known) {
-			best, found = d, known
-		}
-	}
-	return found
-}
-
-// distance is the edit distance (Wagner and Fischer, 1974).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -174,10 +172,11 @@ func (s *Source) Next() (*Row, error) {
 			s.finish(err)
 			continue
 		}
-		if blank(line) {
+		at := indent(line)
+		if at == len(line) {
 			continue
 		}
-		if s.format != "jsonl" && comment(line) {
+		if line[at] == '#' && s.format != "jsonl" {
 			s.format = "urls"
 			continue
 		}
@@ -241,14 +240,11 @@ func (s *Source) finish(err error) {
 // parse returns the row of a line, or nil for a duplicate that is left out.
 func (s *Source) parse(line []byte) (*Row, error) {
 	if s.format == "auto" {
-		s.format = "urls"
-		for _, c := range line {
-			if c == '{' || c == '[' || c == '"' {
-				s.format = "jsonl"
-			}
-			if c != ' ' && c != '\t' && c != '\r' {
-				break
-			}
+		switch line[indent(line)] {
+		case '{', '[', '"':
+			s.format = "jsonl"
+		default:
+			s.format = "urls"
 		}
 	}
 	row := &Row{File: s.name, Line: s.lines.line}
@@ -275,31 +271,6 @@ func (s *Source) parse(line []byte) (*Row, error) {
 	}
 	row.Size = row.size()
 	return row, nil
-}
-
-// claim makes the row's id its own, and sets Key. It reports false for a
-// duplicate to leave out.
-func (s *Source) claim(row *Row) (bool, *fault) {
-	row.Key = s.identity.keyOf(row.ID)
-	first := s.ids.claim(row.Key, row.Line)
-	if first == 0 {
-		return true, nil
-	}
-	switch s.options.OnDuplicate {
-	case "skip":
-		return false, nil
-	case "suffix":
-		id := row.ID
-		for n := max(2, s.ids.suffix[id]+1); ; n++ {
-			row.ID = fmt.Sprintf("%s-%d", id, n)
-			row.Key = s.identity.keyOf(row.ID)
-			if s.ids.claim(row.Key, row.Line) == 0 {
-				s.ids.remember(id, n)
-				return true, nil
-			}
-		}
-	}
-	return false, &fault{-1, fmt.Sprintf("id '%s' %s", strings.Trim(quote(row.ID), `"`), s.ids.places(first, row.Line))}
 }
 
 func (s *Source) bad(id string, line []byte, f *fault) *RowError {
@@ -352,63 +323,4 @@ func (s *Source) Close() error {
 	err := s.file.Close()
 	s.file = nil
 	return err
-}
-
-// ids remembers where each id was first given: a 64-bit hash and a line number.
-// Two ids with the same hash would count as duplicates; among ten million ids
-// the chance of that is 3 in a million.
-type ids struct {
-	first  table
-	starts []start
-	lines  uint64         // of the files before
-	suffix map[string]int // the last number appended to an id
-}
-
-// start is where a file begins, counting lines through all files.
-type start struct {
-	name string
-	line uint64
-}
-
-func (d *ids) file(name string) {
-	if name == "-" {
-		name = "stdin"
-	}
-	d.starts = append(d.starts, start{name, d.lines})
-}
-
-// claim records the id with this key and returns 0, or the line, counted
-// through all files, that has it already.
-func (d *ids) claim(key [16]byte, line int) uint32 {
-	var h uint64
-	for _, b := range key[:8] {
-		h = h<<8 | uint64(b)
-	}
-	return d.first.put(h, uint32(min(d.lines+uint64(line), math.MaxUint32)))
-}
-
-func (d *ids) remember(id string, n int) {
-	if d.suffix == nil {
-		d.suffix = make(map[string]int)
-	}
-	d.suffix[id] = n
-}
-
-// places says where an id was given first and again.
-func (d *ids) places(first uint32, line int) string {
-	here := d.starts[len(d.starts)-1]
-	if first == math.MaxUint32 {
-		return fmt.Sprintf("on line %d is a duplicate", line)
-	}
-	for i := len(d.starts) - 1; ; i-- {
-		there := d.starts[i]
-		if uint64(first) <= there.line {
-			continue
-		}
-		at := uint64(first) - there.line
-		if i == len(d.starts)-1 {
-			return fmt.Sprintf("on lines %d and %d", at, line)
-		}
-		return fmt.Sprintf("on %s:%d and %s:%d", there.name, at, here.name, line)
-	}
 }

@@ -1,7 +1,6 @@
 package input
 
 import (
-	"bytes"
 	"net/url"
 	"strings"
 )
@@ -9,14 +8,13 @@ import (
 // parseURLs sets method and URL from a line of a URL list: "URL" or "METHOD
 // URL". The line is neither blank nor a comment.
 func (r *Row) parseURLs(line []byte, base *url.URL) *fault {
-	text := bytes.Trim(line, " \t\r")
-	at := bytes.IndexByte(line, text[0])
+	at := indent(line)
+	text := trimRight(line[at:])
 	r.Method = "GET"
-	if i := bytes.IndexAny(text, " \t"); i > 0 && methodWord(text[:i]) {
+	if i := word(text); i < len(text) && methodWord(text[:i]) {
 		r.Method = method(string(text[:i]))
-		rest := bytes.TrimLeft(text[i:], " \t")
-		at += len(text) - len(rest)
-		text = rest
+		i += indent(text[i:])
+		at, text = at+i, text[i:]
 	}
 	if f := r.setURL(string(text), base); f != nil {
 		f.at += at
@@ -26,6 +24,18 @@ func (r *Row) parseURLs(line []byte, base *url.URL) *fault {
 		return &fault{0, "method CONNECT is not a request"}
 	}
 	return nil
+}
+
+// word returns the length of the first word.
+func word(text []byte) int {
+	i := 0
+	for i < len(text) && text[i] != ' ' && text[i] != '\t' && text[i] != ':' {
+		i++
+	}
+	if i < len(text) && text[i] == ':' {
+		return len(text) // a URL, not a method
+	}
+	return i
 }
 
 // methodWord reports whether the first word of a line is a method rather than
@@ -60,8 +70,20 @@ func method(word string) string {
 	return strings.ToUpper(word)
 }
 
-// comment reports whether the line of a URL list is a comment.
-func comment(line []byte) bool {
-	line = bytes.TrimLeft(line, " \t")
-	return len(line) > 0 && line[0] == '#'
+// indent returns how many blanks the line begins with.
+func indent(line []byte) int {
+	i := 0
+	for i < len(line) && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// trimRight cuts blanks at the end.
+func trimRight(line []byte) []byte {
+	n := len(line)
+	for n > 0 && (line[n-1] == ' ' || line[n-1] == '\t' || line[n-1] == '\r') {
+		n--
+	}
+	return line[:n]
 }
