@@ -12,7 +12,7 @@ import (
 // It is an HDR histogram (Gil Tene) from a microsecond to a day with an error
 // below one per cent; longer durations count as a day, except in Mean and Max,
 // which are exact. It takes 30 KB from the first Record on and is safe for
-// concurrent use; Record costs a mutex and some 20 ns and does not allocate.
+// concurrent use; Record costs a mutex, about 50 ns in all, and does not allocate.
 type Latency struct {
 	mu   sync.Mutex
 	hist *hdrhistogram.Histogram

@@ -69,7 +69,8 @@ type Options struct {
 	// Quiet shows nothing but the answers to Now.
 	Quiet bool
 	// Snapshot returns the state of the run. It is called five times a second
-	// from the goroutine of Run, and once from Close; it must not block.
+	// from the goroutine of Run, and once from Close; it must neither block
+	// nor call Close.
 	Snapshot func() Snapshot
 }
 
@@ -114,8 +115,7 @@ const (
 
 // New returns the progress of a run. It shows nothing before Run.
 func New(o Options) *Progress {
-	switch {
-	case o.Mode == "" || o.Mode == Auto || o.Mode == Bar:
+	if o.Mode == "" || o.Mode == Auto || o.Mode == Bar {
 		o.Mode = Plain
 		if o.IsTerminal {
 			o.Mode = Bar
@@ -298,10 +298,10 @@ func (p *Progress) note(now time.Time, text string) string {
 	switch {
 	case p.o.Mode == JSON:
 		return object(notePairs(now, text))
-	case p.o.IsTerminal:
-		return wrap(text, "  ", p.columns()-1, p.paint.width) + "\n"
 	case p.o.Mode == Plain:
 		return plain(notePairs(now, text))
+	case p.o.IsTerminal:
+		return wrap(text, "  ", p.columns()-1, p.paint.width) + "\n"
 	}
 	return text + "\n"
 }
