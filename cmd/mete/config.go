@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,20 +17,29 @@ func newConfigCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check the configuration file",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			switch args[0] {
-			case "show", "schema", "init":
-				return fmt.Errorf("config %s is not available yet", args[0])
-			}
-			return fmt.Errorf("unknown command %q for mete config: write mete config check [FILE]", args[0])
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:  func(_ *cobra.Command, args []string) error { return checkConfigWord(args) },
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newConfigCheckCommand())
+	// A word that is not available yet says so, also before a flag of its own.
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return cmp.Or(checkConfigWord(c.Flags().Args()), err)
+	})
+	check := newConfigCheckCommand()
+	check.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
+	c.AddCommand(check)
 	return c
+}
+
+// checkConfigWord says why args begin with no command of mete config.
+func checkConfigWord(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	switch args[0] {
+	case "show", "schema", "init":
+		return fmt.Errorf("config %s is not available yet", args[0])
+	}
+	return fmt.Errorf("unknown command %q for mete config: write mete config check [FILE]", args[0])
 }
 
 func newConfigCheckCommand() *cobra.Command {

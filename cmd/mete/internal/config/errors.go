@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 )
@@ -81,20 +82,20 @@ func (d *decoder) source(line, col int) string {
 	if line < 1 || line > len(d.lines) {
 		return ""
 	}
-	var b strings.Builder
-	if before := d.show(d.line(line - 1)); d.parsed && strings.TrimSpace(before) != "" {
-		fmt.Fprintf(&b, "  %4d | %s\n", line-1, before)
-	}
 	if !d.parsed && !strings.Contains(d.line(line), ":") {
 		return "" // without a key beside it nobody knows what this is
 	}
-	fmt.Fprintf(&b, "> %4d | %s\n", line, d.show(d.line(line)))
-
+	var b strings.Builder
+	if before := d.show(d.line(line - 1)); d.parsed && strings.TrimSpace(before) != "" {
+		before, _ = crop(before, 0)
+		fmt.Fprintf(&b, "  %4d | %s\n", line-1, before)
+	}
 	// The caret stands under the place as displayed: masks change lengths,
 	// tabs stay tabs, and some characters are two cells wide.
 	runes := []rune(d.line(line))
 	prefix := d.show(string(runes[:min(col-1, len(runes))]))
-	b.WriteString("         ")
+	shown, prefix := crop(d.show(string(runes)), utf8.RuneCountInString(prefix))
+	fmt.Fprintf(&b, "> %4d | %s\n         ", line, shown)
 	for _, r := range prefix {
 		if r == '\t' {
 			b.WriteByte('\t')
@@ -104,6 +105,27 @@ func (d *decoder) source(line, col int) string {
 	}
 	b.WriteString("^\n")
 	return b.String()
+}
+
+// crop cuts a long line down to the surroundings of character at, and returns
+// it with its part before that character.
+func crop(line string, at int) (shown, prefix string) {
+	const width = 160
+	runes := []rune(line)
+	at = min(at, len(runes))
+	if len(runes) <= width {
+		return line, string(runes[:at])
+	}
+	from := max(at-width/2, 0)
+	to := min(from+width, len(runes))
+	shown, prefix = string(runes[from:to]), string(runes[from:at])
+	if from > 0 {
+		shown, prefix = "…"+shown, "…"+prefix
+	}
+	if to < len(runes) {
+		shown += "…"
+	}
+	return shown, prefix
 }
 
 // show returns a part of the file as it may be seen.
