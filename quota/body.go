@@ -59,6 +59,9 @@ func readBody(r Response, p *profile) statement {
 			s.throttled = true
 		}
 	case '{', '[':
+		if isSuccess(r.Status) && !mentionsCode(body) {
+			return s // spares the decoding of what is nearly always just data
+		}
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.UseNumber()
 		var v any
@@ -69,10 +72,26 @@ func readBody(r Response, p *profile) statement {
 	return s
 }
 
+func isSuccess(status int) bool { return status >= 200 && status < 300 }
+
+// mentionsCode reports whether anything that readJSON looks for in a success
+// can be in body.
+func mentionsCode(body []byte) bool {
+	lower := bytes.ToLower(body)
+	for _, c := range codes {
+		for _, v := range c.values {
+			if bytes.Contains(lower, []byte(strings.ToLower(v))) {
+				return true
+			}
+		}
+	}
+	return bytes.Contains(lower, []byte("throttlestatus"))
+}
+
 func firstPart(body []byte) []byte { return body[:min(len(body), MaxBody)] }
 
 func (s *statement) readJSON(v any, status int, p *profile) {
-	success := status >= 200 && status < 300
+	success := isSuccess(status)
 	if list, ok := v.([]any); ok && len(list) > 0 && !success {
 		// Gemini and Salesforce wrap an error in an array. On a success it
 		// would be data, in which a code means nothing.

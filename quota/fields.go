@@ -12,6 +12,10 @@ import (
 // see only the first line.
 type fields map[string][]string
 
+// maxField bounds the value of one field, in bytes. The longest real ones have
+// a few hundred; the lines that a hostile server adds are left out.
+const maxField = 4 << 10
+
 func newFields(h http.Header) fields {
 	names := make([]string, 0, 8)
 	for name := range h {
@@ -23,7 +27,16 @@ func newFields(h http.Header) fields {
 	f := make(fields, len(names))
 	for _, name := range names {
 		lower := strings.ToLower(name)
-		f[lower] = append(f[lower], h[name]...)
+		room := maxField
+		for _, line := range f[lower] {
+			room -= len(line) + 1
+		}
+		for _, line := range h[name] {
+			if room -= len(line) + 1; room < 0 {
+				break
+			}
+			f[lower] = append(f[lower], line)
+		}
 	}
 	return f
 }

@@ -64,8 +64,9 @@ type Quota struct {
 }
 
 // Parse reads a response. It never fails: what it cannot read, it ignores.
-// With a Body it decodes up to MaxBody bytes of JSON, which takes well under
-// a millisecond; without one it looks only at the header.
+// It takes some microseconds for the header. The body of a success is only
+// searched for codes, that of a failure is decoded if it is JSON: at worst some
+// milliseconds for MaxBody bytes.
 func Parse(r Response) Reading {
 	if r.Now.IsZero() {
 		r.Now = time.Now()
