@@ -198,6 +198,9 @@ func appendHex(dst []byte, v uint64) []byte {
 
 // appendMS appends d in milliseconds, to the microsecond.
 func appendMS(dst []byte, d time.Duration) []byte {
+	if d == 0 {
+		return append(dst, '0')
+	}
 	us := int64(d.Round(time.Microsecond) / time.Microsecond)
 	if us < 0 {
 		dst = append(dst, '-')

@@ -26,7 +26,7 @@ type Reader struct {
 
 // NewReader returns a Reader of src.
 func NewReader(src io.Reader) *Reader {
-	return &Reader{src: src, buf: make([]byte, 1<<20)}
+	return &Reader{src: src, buf: make([]byte, 128<<10)}
 }
 
 // Next reads the next line. It returns false at the end and on an error.
