@@ -37,15 +37,16 @@ type File struct {
 	mask func(string) string
 }
 
-// Settings are what defaults and a provider both can say. In each, 0 means no
-// bound.
+// Settings are what defaults and a provider both can say. Except where it says
+// otherwise, 0 means no bound.
 type Settings struct {
-	// Concurrency is how many calls may be in flight at once.
+	// Concurrency is how many calls may be in flight at once. "concurrency: 0",
+	// which pauses, is -1 here and in mete.Config.
 	Concurrency int
-	// Paused is true for "concurrency: 0": nothing is sent.
-	Paused   bool
-	Retry    mete.Retry
-	Timeout  Timeout
+	Retry       mete.Retry
+	Timeout     Timeout
+	// MaxWait is 0 if the file does not say, and -1 for no bound, as in
+	// mete.Config.
 	MaxWait  time.Duration
 	MaxQueue int
 	// MaxPause is the longest pause that `mete run` sits out.
@@ -67,11 +68,8 @@ type Provider struct {
 	URL     Secret
 	Auth    Auth
 	Headers []Header
-	// Gate is what the library needs. "concurrency: 0", which the library has
-	// no word for, is a limit named "concurrency" that admits nothing.
-	Gate mete.Config
-	// Paused is true for "concurrency: 0".
-	Paused  bool
+	// Gate is what the library needs.
+	Gate    mete.Config
 	Timeout Timeout
 	// Idempotent says that repeating any request is safe, a POST too.
 	Idempotent bool
@@ -172,7 +170,7 @@ type decoder struct {
 }
 
 // builtin are the settings of a provider when the file says nothing. MaxWait
-// is open: `mete run` waits, a gateway has its own bound.
+// stays open: a batch waits for as long as it takes, a gateway does not.
 func builtin() Settings {
 	return Settings{
 		Concurrency: 16,

@@ -84,6 +84,7 @@ providers:
 		},
 		Retry:   mete.Retry{Attempts: 2, Base: time.Second, Max: time.Minute, KeepPermit: true},
 		Timeout: 10 * time.Minute,
+		MaxWait: -1,
 	}
 	if !reflect.DeepEqual(zeta.Gate, wantGate) {
 		t.Errorf("zeta's gate:\n got %+v\nwant %+v", zeta.Gate, wantGate)
@@ -109,6 +110,11 @@ providers:
 	}
 	if !reflect.DeepEqual(alpha.Gate, wantGate) {
 		t.Errorf("alpha's gate:\n got %+v\nwant %+v", alpha.Gate, wantGate)
+	}
+	for _, p := range f.Providers {
+		if _, err := mete.New(p.Gate); err != nil {
+			t.Errorf("the library refuses what the file says: %v", err)
+		}
 	}
 	if f.Provider("beta") != nil {
 		t.Error("a provider that is not there")
@@ -136,23 +142,33 @@ func TestDefaults(t *testing.T) {
 // (stefanprodan/AspNetCoreRateLimit#18, MarcGiffing/bucket4j-spring-boot-starter#415,
 // envoyproxy/gateway#9273, projectdiscovery/nuclei#5667).
 func TestZero(t *testing.T) {
-	zero := func(n string) mete.Limit { return mete.Limit{Name: n, Per: time.Second, Burst: 1} }
 	for _, c := range []struct {
 		lines   string
-		limits  []mete.Limit
-		paused  bool
+		pass    int // of 1000 calls
 		warning string
 	}{
-		{"", []mete.Limit{}, false, ""},
-		{"    rate: unlimited\n", []mete.Limit{}, false, ""},
-		{"    limits: []\n", []mete.Limit{}, false, ""},
-		{"    rate: 0\n", []mete.Limit{zero("")}, false, "a rate of 0 blocks a: nothing will be sent; remove it for no limit"},
-		{"    limits: [0/s]\n", []mete.Limit{zero("")}, false, "a rate of 0 blocks a: nothing will be sent; remove it for no limit"},
-		{"    concurrency: 0\n", []mete.Limit{zero("concurrency")}, true, "concurrency 0 pauses: nothing will be sent; write unlimited for no bound"},
+		{"", 1000, ""},
+		{"    rate: unlimited\n", 1000, ""},
+		{"    limits: []\n", 1000, ""},
+		{"    concurrency: unlimited\n", 1000, ""},
+		{"    rate: 0\n", 0, "a rate of 0 blocks a: nothing will be sent; remove it for no limit"},
+		{"    limits: [0/s]\n", 0, "a rate of 0 blocks a: nothing will be sent; remove it for no limit"},
+		{"    concurrency: 0\n", 0, "concurrency 0 pauses: nothing will be sent; write unlimited for no bound"},
 	} {
 		p, warnings := provider(t, c.lines)
-		if !reflect.DeepEqual(p.Gate.Limits, c.limits) || p.Paused != c.paused {
-			t.Errorf("%q: got %+v, paused %v", c.lines, p.Gate.Limits, p.Paused)
+		gate, err := mete.New(p.Gate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass := 0
+		for range 1000 {
+			if permit, ok := gate.TryAcquire(mete.Call{}); ok {
+				permit.Release()
+				pass++
+			}
+		}
+		if pass != c.pass {
+			t.Errorf("%q: %d calls pass, want %d", c.lines, pass, c.pass)
 		}
 		if c.warning == "" != (len(warnings) == 0) || c.warning != "" && warnings[0].Message != c.warning {
 			t.Errorf("%q: got warnings %v", c.lines, config.Errors(warnings))

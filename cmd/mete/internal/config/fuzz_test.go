@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/mete/internal/config"
 )
 
@@ -37,6 +38,11 @@ func FuzzParse(f *testing.F) {
 			encoded, err := json.Marshal(file)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, p := range file.Providers {
+				if _, err := mete.New(p.Gate); err != nil {
+					t.Fatalf("the library refuses what was read: %v", err)
+				}
 			}
 			shown = fmt.Sprintf("%+v %#v %s", file, *file, encoded)
 		}

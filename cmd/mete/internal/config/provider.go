@@ -40,17 +40,12 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 	if provider.Auth.Value.Reveal() != "" && plainHTTP(provider.Base()) {
 		d.warnf(s["url"], "the credentials go over plain http: anyone on the way can read them")
 	}
-	limits := d.limits(s, name)
-	if defaults.Paused {
-		limits = append([]mete.Limit{{Name: "concurrency", Per: time.Second, Burst: 1}}, limits...)
-	}
-	provider.Paused = defaults.Paused
 	provider.Timeout = defaults.Timeout
 	provider.MaxPause = defaults.MaxPause
 	provider.Gate = mete.Config{
 		Name:        name,
 		Concurrency: defaults.Concurrency,
-		Limits:      limits,
+		Limits:      d.limits(s, name),
 		Retry:       defaults.Retry,
 		Timeout:     defaults.Timeout.Attempt,
 		MaxWait:     defaults.MaxWait,
@@ -72,7 +67,11 @@ func (d *decoder) settings(s section, to *Settings) {
 		d.retry(n, &to.Retry)
 	}
 	if n := s["max_wait"]; n != nil {
-		set(&to.MaxWait)(d.duration(n, "max_wait", true))
+		if wait, ok := d.duration(n, "max_wait", true); ok && wait == 0 {
+			to.MaxWait = -1 // none: to the library 0 means its own default
+		} else if ok {
+			to.MaxWait = wait
+		}
 	}
 	if n := s["max_pause"]; n != nil {
 		set(&to.MaxPause)(d.duration(n, "max_pause", true))
@@ -107,19 +106,18 @@ func (d *decoder) concurrency(n *node, to *Settings) {
 		return
 	}
 	if n.kind == text && n.text == "unlimited" {
-		to.Concurrency, to.Paused = 0, false
+		to.Concurrency = 0
 		return
 	}
 	c, ok := d.count(n, "concurrency", 0)
 	if !ok {
 		return
 	}
-	to.Paused = c == 0
-	if to.Paused {
+	if c == 0 {
 		d.warnf(n, "concurrency 0 pauses: nothing will be sent; write unlimited for no bound")
-	} else {
-		to.Concurrency = c
+		c = -1 // to the library 0 means no bound
 	}
+	to.Concurrency = c
 }
 
 func (d *decoder) timeout(n *node, to *Timeout) {
