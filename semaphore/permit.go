@@ -56,9 +56,10 @@ const (
 // The hot slot saves half of the writes in the most common case, a permit of
 // weight 1 that is taken when few are out. Released, it stays parked in hot and
 // is not free in state; taking it again changes hot alone. This holds only
-// while the semaphore is open. Whoever closes it, by getting in line or by
-// lowering the limit, changes state first and unparks after; whoever parks
-// looks at state after: one of the two sees the other.
+// while the semaphore is open. Who gets in line says so in state and unparks
+// after; who parks looks at state after: one of the two sees the other. A limit
+// lowered below what is in use shows in state too, and the parked permit goes
+// back there before anything else is granted.
 
 // open reports that nobody is in line and the limit is not exceeded.
 func (s *Semaphore) open() bool {

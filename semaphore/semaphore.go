@@ -169,7 +169,6 @@ func (s *Semaphore) Resize(limit int64) {
 	defer s.mu.Unlock()
 	s.state.Add((limit - s.limit) << freeShift)
 	s.limit = limit
-	s.unpark() // it may be one too many now
 	for w := s.line.head; w != nil; {
 		next := w.next
 		if w.n > limit {

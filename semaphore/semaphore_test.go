@@ -263,6 +263,48 @@ func TestCancelWhileGoingToSleep(t *testing.T) {
 	held.Release()
 }
 
+// A release that falls between the failed try and the getting in line is seen.
+func TestReleaseBeforeLine(t *testing.T) {
+	s := semaphore.New(1)
+	held := must(t, s, 1)
+	hook := &pausedContext{Context: t.Context(), asked: make(chan struct{}), resume: make(chan struct{})}
+	c := make(chan semaphore.Permit)
+	go func() {
+		p, _ := s.Acquire(hook, 1)
+		c <- p
+	}()
+	<-hook.asked
+	held.Release()
+	close(hook.resume)
+	(<-c).Release()
+	counts(t, s, 0, 0)
+}
+
+// A release beside the getting in line is seen by one of the two.
+func TestReleaseMeetsLine(t *testing.T) {
+	s := semaphore.New(1)
+	p := must(t, s, 1)
+	next := make(chan semaphore.Permit)
+	turn := make(chan struct{})
+	go func() {
+		for range turn {
+			p, _ := s.Acquire(context.Background(), 1)
+			next <- p
+		}
+	}()
+	for i := range 50_000 {
+		turn <- struct{}{}
+		for range i % 64 { // at another moment each time
+			s.TryAcquire(1)
+		}
+		p.Release()
+		p = <-next
+	}
+	close(turn)
+	p.Release()
+	counts(t, s, 0, 0)
+}
+
 // pausedContext stops its user after the last look at Err that precedes the
 // wait.
 type pausedContext struct {
