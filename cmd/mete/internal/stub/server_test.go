@@ -195,6 +195,7 @@ func TestArrivalIsStampedAtTheFirstByte(t *testing.T) {
 						t.Errorf("arrival at %.0f ms, want %.0f", got, want)
 					}
 				}
+				time.Sleep(time.Second)
 				first := say("G")
 				say("ET / HTTP/1.1\r\nHost: x\r\n")
 				say("\r\n")
@@ -400,6 +401,7 @@ func TestHandshake(t *testing.T) {
 	const delay = 150 * time.Millisecond
 	for _, secure := range []bool{false, true} {
 		bubble(t, Config{Handshake: delay, TLS: secure}, func(t *testing.T, s *Server, c *client) {
+			time.Sleep(time.Second)
 			start := time.Now()
 			cold, warm := c.get("/"), c.get("/")
 			if cold.err != nil || cold.took != delay || warm.took != 0 {
