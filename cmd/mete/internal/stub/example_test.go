@@ -27,16 +27,19 @@ func Example() {
 			return
 		}
 		res.Body.Close()
-		fmt.Print(res.StatusCode, " ")
+		fmt.Println(res.StatusCode)
 	}
 	http.DefaultClient.CloseIdleConnections()
 
 	a := s.Audit()
-	fmt.Println()
 	fmt.Println("accepted", a.Accepted, "rejected", a.Rejected)
 	fmt.Println("most in any hour", a.MaxStarts["1h0m0s"], "in any day", a.MaxStarts["24h0m0s"])
 	// Output:
-	// 200 200 200 429 429
+	// 200
+	// 200
+	// 200
+	// 429
+	// 429
 	// accepted 3 rejected 2
 	// most in any hour 5 in any day 5
 }
