@@ -21,53 +21,65 @@ type Class string
 
 // The classes of failures.
 const (
-	OK         Class = ""
-	DNS        Class = "dns"
-	Connect    Class = "connect"
-	TLS        Class = "tls"
-	Write      Class = "write"
-	Timeout    Class = "timeout"
-	Reset      Class = "reset"
-	Redirect   Class = "redirect"
-	ClientErr  Class = "http_4xx"
-	ServerErr  Class = "http_5xx"
-	RateLimit  Class = "rate_limited"
-	NoQuota    Class = "quota_exhausted"
-	Auth       Class = "auth"
-	Canceled   Class = "canceled"
-	InvalidReq Class = "invalid_row"
+	OK             Class = ""
+	DNS            Class = "dns"
+	Connect        Class = "connect"
+	TLS            Class = "tls"
+	Write          Class = "write"
+	Timeout        Class = "timeout"
+	Reset          Class = "reset"
+	Redirect       Class = "redirect"
+	BodyRead       Class = "body_read"
+	ClientError    Class = "http_4xx"
+	ServerError    Class = "http_5xx"
+	RateLimited    Class = "rate_limited"
+	QuotaExhausted Class = "quota_exhausted"
+	Auth           Class = "auth"
+	Canceled       Class = "canceled"
+	Invalid        Class = "invalid_row" // the request itself cannot be sent
 )
 
-// Classify says what an attempt taught: whether the provider pushed back, for
+// Attempt is a finished attempt, to be judged.
+type Attempt struct {
+	Request  *http.Request
+	Response *http.Response // nil if none came
+	// Err is the error of the transport, or with a Response, of its body.
+	Err error
+	// Wire watched the attempt; it may be nil.
+	Wire *Wire
+	// Replayable says that the request's body can be had again.
+	Replayable bool
+	// Idempotent says that a repetition counts as one even though the method
+	// does not promise it.
+	Idempotent bool
+}
+
+// Outcome says what the attempt taught: whether the provider pushed back, for
 // how long, and whether the request may be made again.
 //
 // What was never sent may always be repeated, save where it would fail again
 // (a name that does not exist, a certificate). A throttle was refused before
 // anything was done, so it may be repeated too. After bytes were sent, a
-// failure may be repeated if the method is idempotent (RFC 9110, 9.2.2), or if
-// idempotent says so of this request. The body must be replayable: none, or
-// with GetBody. wire may be nil.
-func Classify(req *http.Request, resp *http.Response, err error, wire *Wire, idempotent bool) mete.Outcome {
-	safe := replayable(req)
-	repeatable := safe && (idempotentMethod(req.Method) || idempotent)
-	if err != nil {
-		o := mete.Outcome{Err: err}
-		if req.Context().Err() != nil && !errors.Is(req.Context().Err(), context.DeadlineExceeded) {
-			return o
-		}
-		class, unsent, final := inspect(err)
-		if wire != nil && wire.Sent().IsZero() && class != Timeout {
+// failure may be repeated if the method is idempotent (RFC 9110, 9.2.2) or the
+// attempt says so. In any case the body must be replayable.
+func (a Attempt) Outcome() mete.Outcome {
+	repeatable := a.Replayable && (idempotentMethod(a.Request.Method) || a.Idempotent)
+	if a.Err != nil {
+		o := mete.Outcome{Err: a.Err}
+		class, unsent, final := inspect(a.Err)
+		if a.Wire != nil && a.Response == nil && a.Wire.Sent().IsZero() && class != Timeout {
 			unsent = true
 		}
 		switch {
 		case final:
-		case unsent || refusedStream(err):
-			o.Repeat, o.Free = safe, true
-		case class != InvalidReq:
+		case unsent || refusedStream(a.Err):
+			o.Repeat, o.Free = a.Replayable, true
+		default:
 			o.Repeat = repeatable
 		}
 		return o
 	}
+	resp := a.Response
 	if resp.StatusCode < 400 {
 		return mete.Outcome{Answered: true}
 	}
@@ -76,7 +88,7 @@ func Classify(req *http.Request, resp *http.Response, err error, wire *Wire, ide
 	if reading.Throttled {
 		o.Throttled, o.Free = true, true
 		o.RetryAfter, o.Hinted = reading.RetryAfter, reading.HasRetryAfter
-		o.Repeat = safe && !reading.Terminal
+		o.Repeat = a.Replayable && !reading.Terminal
 		return o
 	}
 	switch resp.StatusCode {
@@ -84,14 +96,40 @@ func Classify(req *http.Request, resp *http.Response, err error, wire *Wire, ide
 		o.Repeat = repeatable
 	case 409:
 		o.Answered = true
-		o.Repeat = repeatable && !idempotentMethod(req.Method)
+		o.Repeat = repeatable && !idempotentMethod(a.Request.Method)
 	case 421, 425:
 		o.Answered = true
-		o.Repeat, o.Free = safe, true
+		o.Repeat, o.Free = a.Replayable, true
 	default:
 		o.Answered = resp.StatusCode < 500
 	}
 	return o
+}
+
+// Class names the kind of the attempt's failure; empty is success.
+func (a Attempt) Class() Class {
+	if a.Err != nil {
+		class, _, _ := inspect(a.Err)
+		if a.Response != nil && class != Timeout && class != Canceled {
+			return BodyRead
+		}
+		return class
+	}
+	switch s := a.Response.StatusCode; {
+	case s < 300:
+		return OK
+	case s < 400:
+		return Redirect
+	case s == 401 || s == 403 || s == 407:
+		return Auth
+	case s == 429 || s == 420 || s == 509 || s == 529:
+		return RateLimited
+	case s == 402:
+		return QuotaExhausted
+	case s < 500:
+		return ClientError
+	}
+	return ServerError
 }
 
 // StatusError is the error of a response that is one.
@@ -103,29 +141,6 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("the provider answered %d %s", e.Status, http.StatusText(e.Status))
-}
-
-// ClassOf names the kind of a failure.
-func ClassOf(resp *http.Response, err error) Class {
-	if err != nil {
-		class, _, _ := inspect(err)
-		return class
-	}
-	switch s := resp.StatusCode; {
-	case s < 300:
-		return OK
-	case s < 400:
-		return Redirect
-	case s == 401 || s == 403 || s == 407:
-		return Auth
-	case s == 429 || s == 420 || s == 509 || s == 529:
-		return RateLimit
-	case s == 402:
-		return NoQuota
-	case s < 500:
-		return ClientErr
-	}
-	return ServerErr
 }
 
 // inspect finds out what an error of the transport means: its class, whether
@@ -160,7 +175,7 @@ func inspect(err error) (class Class, unsent, final bool) {
 	if s := err.Error(); s == "http: server closed idle connection" || s == "net/http: HTTP/1.x transport connection broken" {
 		return Reset, false, false
 	}
-	return InvalidReq, false, true
+	return Invalid, false, true
 }
 
 func cert(err error) bool {
@@ -205,7 +220,7 @@ func isStream(err error) bool {
 	return errors.As(err, &e)
 }
 
-func replayable(req *http.Request) bool {
+func bodyReplayable(req *http.Request) bool {
 	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
 

@@ -9,7 +9,7 @@
 // wire, so that a slow handshake cannot bunch them.
 //
 // Request bodies are streamed and never buffered. A request is repeated only
-// where that is safe: see Classify.
+// where that is safe: see Attempt.Outcome.
 package metehttp
 
 import (
@@ -141,7 +141,11 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 		out.Body = body
 	}
 	resp, err = t.Base.RoundTrip(out)
-	again = tries.Again(Classify(out, resp, err, wire, t.Idempotent || keyed(req)))
+	done := Attempt{Request: out, Response: resp, Err: err, Wire: wire, Replayable: bodyReplayable(req), Idempotent: t.Idempotent || keyed(req)}
+	if err != nil && req.Context().Err() != nil {
+		done.Replayable = false // the caller has gone
+	}
+	again = tries.Again(done.Outcome())
 	returned = true
 	switch {
 	case again && resp != nil:
