@@ -160,3 +160,31 @@ func TestWhatIsNotStartedIsNotSent(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkMap(b *testing.B) {
+	for name, cfg := range map[string]*mete.Config{
+		"none":        nil,
+		"concurrency": {Name: "c", Concurrency: 20},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var g *mete.Gate
+			if cfg != nil {
+				var err error
+				if g, err = mete.New(*cfg); err != nil {
+					b.Fatal(err)
+				}
+				defer g.Close()
+			}
+			in := func(yield func(int) bool) {
+				for i := range b.N {
+					if !yield(i) {
+						return
+					}
+				}
+			}
+			b.ReportAllocs()
+			for range batch.Map(context.Background(), g, in, func(_ context.Context, i int) (int, error) { return i, nil }, batch.Workers(20)) {
+			}
+		})
+	}
+}

@@ -27,16 +27,14 @@ func Workers(n int) Option { return func(o *options) { o.workers = n } }
 // their turn, or their results wait for the loop. 0 reads an item only when a
 // worker is free for it. The default, and what n < 0 means, is 4 for each worker
 // and at least 256.
-func LookAhead(n int) Option {
-	return func(o *options) { o.lookAhead = n }
-}
+func LookAhead(n int) Option { return func(o *options) { o.lookAhead = n } }
 
 // Ordered gives the results in the order of the input. At most window items are
-// out at once, so that is how far the input is read past the oldest item that is
-// not finished, and how many results are kept waiting for it; one slow item
-// stops the others only after that many. A window below the number of workers
-// leaves some of them idle. For window < 1 it is the workers and the
-// look-ahead together; otherwise LookAhead has no effect.
+// out at once: that is how far the input is read past the oldest unfinished item
+// and how many results are kept waiting for it, so one slow item stops the others
+// only after that many. A window below the number of workers leaves some of them
+// idle. LookAhead has no effect then, unless window < 1, which means the workers
+// and the look-ahead together.
 func Ordered(window int) Option {
 	return func(o *options) { o.ordered, o.window = true, window }
 }
@@ -46,7 +44,8 @@ func Ordered(window int) Option {
 func PanicsAsErrors() Option { return func(o *options) { o.panicsAsErrors = true } }
 
 // Call sets what each call asks its gate for, such as a lane of its own for the
-// stream.
+// stream. If that differs from item to item, give Map no gate and let the
+// function call mete.Get itself.
 func Call(call mete.Call) Option { return func(o *options) { o.call = call } }
 
 func newOptions(opts []Option) options {

@@ -21,7 +21,7 @@ func (s *stream[K, In, Out]) produce(in iter.Seq[In]) {
 		}
 		s.inGoexit = v == nil && !returned
 		s.ended = true
-		wake := s.consumer.call(true)
+		wake := s.consumer.mustWake(true)
 		close(s.produced)
 		s.mu.Unlock()
 		s.consumer.wake(wake)

@@ -69,8 +69,8 @@ type party struct {
 	signal  chan struct{}
 }
 
-// call reports whether the party has to be signalled, and clears waiting.
-func (p *party) call(when bool) bool {
+// mustWake reports whether the party has to be signalled, and clears waiting.
+func (p *party) mustWake(when bool) bool {
 	if !when || !p.waiting {
 		return false
 	}
@@ -186,11 +186,10 @@ func (s *stream[K, In, Out]) consume(yield func(Result[In, Out]) bool) bool {
 	}
 }
 
-// consumeInOrder keeps the results that came too early in a ring. Indexes of
-// cells that are out differ by less than bound, unless the bound has grown.
+// consumeInOrder keeps the results that came too early in a ring.
 func (s *stream[K, In, Out]) consumeInOrder(yield func(Result[In, Out]) bool) bool {
 	var free chain[K, In, Out]
-	ring := make([]*cell[K, In, Out], 0)
+	var ring []*cell[K, In, Out]
 	var want int64
 	for {
 		c := s.collect(&free, want)
@@ -264,7 +263,7 @@ func (s *stream[K, In, Out]) deliver(c *cell[K, In, Out], free *chain[K, In, Out
 func (s *stream[K, In, Out]) release(free *chain[K, In, Out]) bool {
 	s.out -= free.n
 	s.free.prepend(free)
-	return s.producer.call(s.out < s.bound)
+	return s.producer.mustWake(s.out < s.bound)
 }
 
 // polls is how often a party with nothing to do yields the processor before it

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"go.uber.org/goleak"
 )
@@ -279,5 +280,24 @@ func TestNoAllocationForAnItem(t *testing.T) {
 	small, large := run(10_000), run(110_000)
 	if per := (large - small) / 100_000; per > 0.001 {
 		t.Errorf("%.4f allocations an item", per)
+	}
+}
+
+func TestResultsAreNotKept(t *testing.T) {
+	const n = 100
+	var kept []weak.Pointer[[64]byte]
+	for r := range over(t.Context(), 1, count(n), func(context.Context, int) (*[64]byte, error) {
+		return new([64]byte), nil
+	}, Ordered(0)) {
+		kept = append(kept, weak.Make(r.Out))
+		if r.In < n-1 {
+			continue
+		}
+		runtime.GC()
+		for i, p := range kept[:n-1] {
+			if p.Value() != nil {
+				t.Errorf("result %d is still in memory", i)
+			}
+		}
 	}
 }

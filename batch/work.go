@@ -134,5 +134,5 @@ func (s *stream[K, In, Out]) finished(c *cell[K, In, Out]) (wake bool) {
 // to be woken for it.
 func (s *stream[K, In, Out]) finish(c *cell[K, In, Out]) (wake bool) {
 	s.done.push(c)
-	return s.consumer.call(s.want < 0 || s.want == c.Index)
+	return s.consumer.mustWake(s.want < 0 || s.want == c.Index)
 }

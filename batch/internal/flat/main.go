@@ -1,5 +1,6 @@
-// Flat runs a long stream and prints its cost per item and the most memory that
-// the process ever had. It fails if that is above a bound.
+// Flat runs a short stream and then a long one, and prints for each its cost per
+// item and the most memory that the process had so far. It fails if that is above
+// a bound or if the long stream took more of it than the short one.
 //
 //	go run ./batch/internal/flat -n 10000000
 package main
@@ -22,15 +23,9 @@ func main() {
 	ordered := flag.Bool("ordered", false, "results in the order of the input")
 	size := flag.Int("size", 0, "`bytes` that each result holds")
 	bound := flag.Float64("max-mib", 64, "the peak RSS in `MiB` above which to fail")
+	growth := flag.Float64("growth-mib", 8, "how much more `MiB` the long stream may take than one of 100000 items")
 	flag.Parse()
 
-	in := func(yield func(int) bool) {
-		for i := range *n {
-			if !yield(i) {
-				return
-			}
-		}
-	}
 	call := func(context.Context, int) ([]byte, error) {
 		if *takes > 0 {
 			time.Sleep(*takes)
@@ -44,27 +39,47 @@ func main() {
 	if *ordered {
 		opts = append(opts, batch.Ordered(0))
 	}
+	short, err := run(min(*n, 100_000), call, opts)
+	if err != nil {
+		fail(err)
+	}
+	long, err := run(*n, call, opts)
+	switch {
+	case err != nil:
+		fail(err)
+	case long > *bound:
+		fail(fmt.Errorf("peak RSS %.1f MiB is above %.1f MiB", long, *bound))
+	case long-short > *growth:
+		fail(fmt.Errorf("the long stream took %.1f MiB more than the short one", long-short))
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "flat:", err)
+	os.Exit(1)
+}
+
+// run streams n items and returns the peak RSS in MiB.
+func run(n int, call func(context.Context, int) ([]byte, error), opts []batch.Option) (float64, error) {
+	in := func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
 	results := 0
 	begun := time.Now()
 	for range batch.Map(context.Background(), nil, in, call, opts...) {
 		results++
 	}
 	took := time.Since(begun)
+	if results != n {
+		return 0, fmt.Errorf("%d results of %d items", results, n)
+	}
 	peak, err := peakRSS()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "flat:", err)
-		os.Exit(1)
-	}
-	fmt.Printf("items %d  workers %d  %.1f ns/item  peak RSS %.1f MiB\n",
-		results, *workers, float64(took.Nanoseconds())/float64(max(*n, 1)), peak)
-	if results != *n {
-		fmt.Fprintf(os.Stderr, "flat: %d results of %d items\n", results, *n)
-		os.Exit(1)
-	}
-	if peak > *bound {
-		fmt.Fprintf(os.Stderr, "flat: peak RSS %.1f MiB is above %.1f MiB\n", peak, *bound)
-		os.Exit(1)
-	}
+	fmt.Printf("items %d  %.1f ns/item  peak RSS %.1f MiB\n", n, float64(took.Nanoseconds())/float64(max(n, 1)), peak)
+	return peak, err
 }
 
 // peakRSS is the high-water mark of the resident set in MiB, as Linux keeps it.
