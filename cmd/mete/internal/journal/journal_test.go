@@ -91,7 +91,10 @@ func read(t testing.TB, path string) string {
 // lost row and without a row asked twice: NousResearch/hermes-agent#112575,
 // microsoft/TypeAgent#2769.
 func TestTornAtEveryByte(t *testing.T) {
-	lines := [][]byte{lineOf("a", 1, true), lineOf("b", 1, true), lineOf("c", 1, true)}
+	var lines [][]byte
+	for _, id := range []string{"a", "b", "c"} { // few fields, so that there are few bytes to cut at
+		lines = append(lines, fmt.Appendf(nil, `{"v":1,"id":"%s","key":"%016x","hash":"0000000000000100","ok":true,"body":{"é":{}},"body_encoding":"json","run":"r"}`+"\n", id, record.Sum(id)))
+	}
 	all := slices.Concat(lines...)
 	path := filepath.Join(t.TempDir(), "out.jsonl")
 	for cut := range len(all) + 1 {
