@@ -76,6 +76,22 @@ func hidden(t *testing.T, how, text string) {
 	}
 }
 
+// TestSecretTwice: a secret that stands somewhere else too is masked there, in
+// the message and in the source lines.
+func TestSecretTwice(t *testing.T) {
+	_, err := config.Parse("f", []byte(`version: 1
+providers:
+  a:
+    url: https://x.example
+    auth: {header: x-key, value: `+secretValue+`}
+    rate: `+secretValue+`
+`), testEnv)
+	if err == nil || !strings.Contains(err.Error(), `f:6:11: not a rate: "***"`) {
+		t.Fatalf("got %v", err)
+	}
+	hidden(t, "error", err.Error())
+}
+
 // TestMaskEscaped: a transport error quotes the URL, and a log quotes the error.
 func TestMaskEscaped(t *testing.T) {
 	secret := "a+b/c \"d\""
@@ -96,7 +112,11 @@ func TestMaskOverlapping(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.StringMatching(`[ab]{4,6}`)
 		values := rapid.SliceOfN(letters, 1, 4).Draw(t, "values")
-		text := rapid.StringMatching(`[abc]{0,30}`).Draw(t, "text")
+		text := ""
+		for range rapid.IntRange(0, 5).Draw(t, "parts") {
+			v := rapid.SampledFrom(append(values, "c")).Draw(t, "part")
+			text += v[rapid.IntRange(0, len(v)-1).Draw(t, "from"):]
+		}
 		file := "version: 1\nproviders: {p: {url: https://x.example, headers: {"
 		for i := range values {
 			file += fmt.Sprintf("x-%d: \"${V%d}\", ", i, i)

@@ -246,10 +246,6 @@ func (d *decoder) convertPair(from *ast.MappingValueNode) pair {
 			d.errorf(key, "${...} is expanded in values only, not in keys")
 		}
 	}
-	if value.kind == empty {
-		// The parser places a missing value behind the end of the line.
-		value.line, value.col = key.line, key.col
-	}
 	return pair{key, value}
 }
 
