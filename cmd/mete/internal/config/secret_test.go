@@ -110,8 +110,10 @@ func TestMaskEscaped(t *testing.T) {
 // TestMaskOverlapping compares Mask with marking every byte of every hit.
 func TestMaskOverlapping(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		letters := rapid.StringMatching(`[ab]{4,6}`)
+		letters := rapid.StringMatching(`[ab]{4,8}`)
 		values := rapid.SliceOfN(letters, 1, 4).Draw(t, "values")
+		from := rapid.IntRange(0, len(values[0])-4).Draw(t, "from")
+		values = append(values, values[0][from:from+4]) // one inside another
 		text := ""
 		for range rapid.IntRange(0, 5).Draw(t, "parts") {
 			v := rapid.SampledFrom(append(values, "c")).Draw(t, "part")
