@@ -387,7 +387,7 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 	if again != nil {
 		w.born = again.born
 	}
-	if r, bound, after := g.foresee(ctx, now, w, again != nil); r != "" {
+	if r, bound, after := g.foresee(ctx, now, w, call.Patient, again != nil); r != "" {
 		return g.rejectAndUnlock(r, bound, after, again)
 	}
 	w.blocked = append(make([]time.Duration, 0, len(q.blocked)), q.blocked...)
@@ -439,7 +439,7 @@ func ended(err error) Reason {
 }
 
 // foresee refuses a call that would wait in vain.
-func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, retry bool) (Reason, int, time.Duration) {
+func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patient, retry bool) (Reason, int, time.Duration) {
 	q := &g.q
 	maxQueue, patience := g.cfg.Load().MaxQueue, g.cfg.Load().maxWait()
 	if w.lane.MaxQueue > 0 {
@@ -463,7 +463,7 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, retry 
 			return Deadline, bound, at - now
 		}
 	}
-	if patience > 0 && !w.lane.holders {
+	if patience > 0 && !patient && !w.lane.holders {
 		w.expire = now + patience
 		if at > w.expire {
 			if bound == boundPause {

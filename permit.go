@@ -19,6 +19,9 @@ type Call struct {
 	// to the wire, and not at the grant. Until then the call counts as lying in
 	// every window.
 	Wire bool
+	// Patient says that the call waits as long as its context lets it,
+	// whatever MaxWait says. Package batch does so.
+	Patient bool
 }
 
 // Waits is how long a call waited, by what it waited for. The parts of the

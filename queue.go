@@ -24,7 +24,7 @@ var boundNames = [boundLimits]string{"semaphore", "pause", "breaker", "store"}
 // of service, and the order of arrival, in which its patience ends.
 type waiter struct {
 	next, prev   *waiter // order of service
-	after, until *waiter // order of arrival: the next and the previous
+	after, until *waiter // order of arrival, of those that give up: the next and the previous
 	lane         *lane
 	weight       int64
 	costs        []int64 // by limit; nil is one request
@@ -229,7 +229,7 @@ func (q *queue) step(now time.Duration) (again time.Duration) {
 		q.wakeUp(w)
 	}
 	for _, l := range q.lanes {
-		if l.oldest != nil && l.oldest.expire > 0 {
+		if l.oldest != nil {
 			again = min(again, l.oldest.expire)
 		}
 	}
@@ -284,13 +284,15 @@ func (q *queue) enqueue(w *waiter, retry bool) {
 	} else {
 		w.next.prev = w
 	}
-	w.until = l.young
-	if l.young == nil {
-		l.oldest = w
-	} else {
-		l.young.after = w
+	if w.expire > 0 {
+		w.until = l.young
+		if l.young == nil {
+			l.oldest = w
+		} else {
+			l.young.after = w
+		}
+		l.young = w
 	}
-	l.young = w
 	l.waiting++
 	q.waiting++
 	for i := range q.limits {
@@ -311,15 +313,17 @@ func (q *queue) remove(w *waiter) {
 	} else {
 		w.next.prev = w.prev
 	}
-	if w.until == nil {
-		l.oldest = w.after
-	} else {
-		w.until.after = w.after
-	}
-	if w.after == nil {
-		l.young = w.until
-	} else {
-		w.after.until = w.until
+	if w.expire > 0 {
+		if w.until == nil {
+			l.oldest = w.after
+		} else {
+			w.until.after = w.after
+		}
+		if w.after == nil {
+			l.young = w.until
+		} else {
+			w.after.until = w.until
+		}
 	}
 	w.next, w.prev, w.after, w.until = nil, nil, nil, nil
 	l.waiting--
@@ -344,7 +348,7 @@ func (q *queue) wakeUp(w *waiter) {
 // expire refuses those whose patience has ended.
 func (q *queue) expire(now time.Duration) {
 	for _, l := range q.lanes {
-		for w := l.oldest; w != nil && w.expire > 0 && w.expire <= now; w = l.oldest {
+		for w := l.oldest; w != nil && w.expire <= now; w = l.oldest {
 			q.refuse(w, WaitTimeout, 0)
 		}
 	}

@@ -206,7 +206,7 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 	if deadline, ok := t.ctx.Deadline(); ok && *at >= deadline.Sub(g.base) {
 		return refuse(Deadline, bound)
 	}
-	if wait := g.cfg.Load().maxWait(); o.Throttled && wait > 0 && *at-now > wait {
+	if wait := g.cfg.Load().maxWait(); o.Throttled && wait > 0 && !t.call.Patient && *at-now > wait {
 		return refuse(Paused, bound)
 	}
 	if !o.Throttled && !o.Free && !g.budget.Again() {

@@ -14,7 +14,7 @@ import (
 // A nil gate admits everything; then the workers are the only bound. Such an
 // item costs about 0.1 us and no allocation. A gate with a MaxQueue refuses
 // calls that find its queue full, so there Workers must not be far above its
-// concurrency.
+// concurrency. Its MaxWait does not count: an item waits as long as it takes.
 func Map[In, Out any](ctx context.Context, g *mete.Gate, in iter.Seq[In], fn func(context.Context, In) (Out, error), opts ...Option) iter.Seq[Result[In, Out]] {
 	return MapBy(ctx, func(In) *mete.Gate { return g }, in, fn, opts...)
 }
@@ -29,6 +29,7 @@ func Map[In, Out any](ctx context.Context, g *mete.Gate, in iter.Seq[In], fn fun
 // when it holds nothing but items of stopped gates, nothing more is read.
 func MapBy[In, Out any](ctx context.Context, gate func(In) *mete.Gate, in iter.Seq[In], fn func(context.Context, In) (Out, error), opts ...Option) iter.Seq[Result[In, Out]] {
 	o := newOptions(opts)
+	o.call.Patient = true // waiting is what a stream is for
 	j := job[*mete.Gate, In, Out]{
 		options: o,
 		key:     gate,
@@ -39,7 +40,7 @@ func MapBy[In, Out any](ctx context.Context, gate func(In) *mete.Gate, in iter.S
 			return g.Stats().Concurrency
 		},
 		call: func(ctx context.Context, g *mete.Gate, item In) (Out, error) {
-			if g == nil {
+			if g == nil || o.ungated {
 				return fn(ctx, item)
 			}
 			return mete.Get(ctx, g, o.call, func(ctx context.Context) (Out, error) { return fn(ctx, item) })

@@ -88,7 +88,7 @@ func TestMapByGoesOnBesideAThrottledHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := map[string]*mete.Gate{}
 		for _, host := range []string{"slow.test", "fast.test"} {
-			gates[host] = gate(t, mete.Config{Name: host, Concurrency: 10, MaxWait: time.Hour, Retry: mete.Retry{Attempts: 4}})
+			gates[host] = gate(t, mete.Config{Name: host, Concurrency: 10, Retry: mete.Retry{Attempts: 4}})
 			defer gates[host].Close()
 		}
 		rows := slices.Concat(slices.Repeat([]string{"slow.test"}, 100), slices.Repeat([]string{"fast.test"}, 100))
@@ -187,4 +187,35 @@ func BenchmarkMap(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A call that goes through the gate by itself is admitted once.
+func TestUngatedCallsAskTheGateThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := mete.New(mete.Config{Name: "own", Concurrency: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		double := func(ctx context.Context, n int) (int, error) {
+			return mete.Get(ctx, g, mete.Call{}, func(context.Context) (int, error) {
+				time.Sleep(time.Second)
+				return 2 * n, nil
+			})
+		}
+		start, sum := time.Now(), 0
+		for r := range batch.Map(t.Context(), g, slices.Values([]int{1, 2, 3, 4}), double, batch.Ungated()) {
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+			sum += r.Out
+		}
+		if d := time.Since(start); sum != 20 || d != 2*time.Second || g.Stats().Attempts != 4 {
+			t.Errorf("sum %d after %v, %d attempts", sum, d, g.Stats().Attempts)
+		}
+		for r := range batch.Map(t.Context(), g, slices.Values([]int{1}), double) {
+			if !errors.Is(r.Err, mete.ErrNested) {
+				t.Errorf("gated twice: %v", r.Err)
+			}
+		}
+	})
 }

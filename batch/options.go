@@ -16,6 +16,7 @@ type options struct {
 	ordered        bool
 	panicsAsErrors bool
 	call           mete.Call
+	ungated        bool
 }
 
 // Workers sets how many calls run at once, for each gate; the gate still admits
@@ -78,3 +79,9 @@ func (o *options) bound(workers int) int {
 	}
 	return workers + ahead
 }
+
+// Ungated leaves the admission to fn, which asks the gate itself: through an
+// http.Client of package metehttp, or by mete.Do. The gate then only says how
+// many workers there are. Without it such a call would be a nested use of one
+// gate, which is refused.
+func Ungated() Option { return func(o *options) { o.ungated = true } }
