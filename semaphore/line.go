@@ -101,15 +101,17 @@ func (s *Semaphore) enter(n int64, noWait bool) (*waiter, error) {
 	if n > s.limit {
 		return nil, s.refusal(ErrTooLarge, n)
 	}
-	// Marked first: from here on the free permits change only by being
-	// returned, and whoever returns one will look at the line.
-	s.state.Or(queued)
-	s.unpark()
 	// Allocated under the lock: an allocation can be made to help the garbage
 	// collector, and callers held up outside the line would be passed by.
 	w := &waiter{n: n, ready: make(chan struct{}, 1)}
 	s.line.push(w)
-	s.grant()
+	if s.line.head == w {
+		// From here on the free permits change only by being returned, and
+		// whoever returns one will look at the line.
+		s.state.Or(queued)
+		s.unpark()
+		s.grant()
+	}
 	if noWait && !w.told {
 		s.abandon(w, ErrWaitTimeout)
 	}
