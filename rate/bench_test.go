@@ -1,0 +1,101 @@
+package rate_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/metehq/mete/rate"
+)
+
+// models are one limit of each, far from being used up.
+var models = map[string]rate.Limit{
+	"window":   rate.Window{N: 1 << 40, Per: time.Second, Burst: 1 << 40},
+	"bucket":   rate.Bucket{N: 1 << 40, Per: time.Second, Burst: 1 << 40},
+	"calendar": rate.Calendar{N: 1 << 48, Each: "month"},
+}
+
+func BenchmarkAllow(b *testing.B) {
+	for name, limit := range models {
+		b.Run(name, func(b *testing.B) {
+			l := must(b, limit)
+			b.ReportAllocs()
+			for b.Loop() {
+				if !l.Allow(1) {
+					b.Fatal("refused")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkAllowParallel(b *testing.B) {
+	l := must(b, models["bucket"])
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			l.Allow(1)
+		}
+	})
+}
+
+// BenchmarkDenied asks for what comes in an hour.
+func BenchmarkDenied(b *testing.B) {
+	l := must(b, rate.Bucket{N: 1, Per: time.Hour})
+	l.Allow(1)
+	b.Run("alone", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			l.Allow(1)
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				l.Allow(1)
+			}
+		})
+	})
+}
+
+func BenchmarkWait(b *testing.B) {
+	for _, name := range []string{"window", "bucket"} {
+		b.Run(name, func(b *testing.B) {
+			l := must(b, models[name])
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := l.Wait(ctx, 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkTakeSettle(b *testing.B) {
+	l := must(b, rate.Bucket{N: 1e9, Per: time.Second, Burst: 1e9})
+	b.ReportAllocs()
+	for b.Loop() {
+		g, err := l.Take(b.Context(), 100)
+		if err != nil {
+			b.Fatal(err)
+		}
+		g.Settle(90)
+	}
+}
+
+// BenchmarkWaitBlocked sleeps at every call.
+func BenchmarkWaitBlocked(b *testing.B) {
+	l := must(b, rate.Window{N: 100_000, Per: time.Second})
+	l.Allow(1)
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := l.Wait(context.Background(), 1); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
