@@ -1,0 +1,41 @@
+# Bare `make` explains itself: every target with a "##" comment is listed.
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint verify headline bench fuzz clean
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+FUZZTIME ?= 30s
+PROOFS   ?=
+
+# -buildvcs=false: a checkout that belongs to another user must build as well.
+export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/mete, one static binary
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/mete ./cmd/mete
+
+demo: build ## see it work: a naive fan-out beside mete, no network, under a minute
+	@bin/mete demo
+
+test: ## vet and test every module with the race detector, under 8 minutes
+	@scripts/test
+
+lint: ## check format, mistakes, words and module files, one line per check
+	@scripts/lint
+
+verify: build ## run the long proofs and print every figure; PROOFS="nginx kill" runs some
+	@scripts/verify/run $(PROOFS)
+
+headline: ## measure the published figures, with the ratio ideal/actual
+	@go run ./bench/headline
+
+bench: ## run the benchmarks of every module
+	@go test -run '^$$' -bench . -benchmem work
+
+fuzz: ## run every fuzz target for FUZZTIME=30s
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+clean: ## remove what was built
+	@rm -rf bin dist
