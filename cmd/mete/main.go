@@ -64,8 +64,10 @@ func newRootCommand() *cobra.Command {
 		Args:          cobra.NoArgs,
 	}
 	root.AddCommand(
-		newStubCommand(),
+		newRunCommand(),
 		newPlanCommand(),
+		newStubCommand(),
+		newLearnCommand(),
 		newConfigCommand(),
 		newResultsCommand(),
 		newVersionCommand(),

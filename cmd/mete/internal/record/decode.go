@@ -49,7 +49,7 @@ func Decode(line []byte) (*Record, error) {
 		return nil, errors.New("no id")
 	}
 	if !seen["key"] {
-		r.Key = Sum(r.ID)
+		r.Key = SumID(r.ID)
 	}
 	if !seen["ok"] {
 		r.OK = r.Error == nil && (r.Status == 0 || r.Status/100 == 2)

@@ -16,6 +16,10 @@ type Head struct {
 	OK   bool
 }
 
+// SumID is the key hash of a row that its input named, as package input makes
+// its key.
+func SumID(id string) uint64 { return Sum("id\x00" + id) }
+
 // Sum hashes a row key to the 64 bits that records and journals hold: the
 // first 8 bytes of its SHA-256, big endian. Among a million rows two
 // share a sum with a chance of 3 in 10^8, and then the request hash differs, so
@@ -138,7 +142,7 @@ func FullHead(line []byte) (Head, error) {
 		return Head{}, errors.New("no id")
 	}
 	if !hasKey {
-		r.Key = Sum(r.ID)
+		r.Key = SumID(r.ID)
 	}
 	if !hasOK {
 		r.OK = r.Error == nil && (r.Status == 0 || r.Status/100 == 2)

@@ -1,0 +1,184 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/journal"
+	"github.com/metehq/mete/cmd/mete/internal/record"
+	"github.com/metehq/mete/metehttp"
+)
+
+// Bodies says what becomes of response bodies.
+type Bodies string
+
+// The choices of Bodies.
+const (
+	BodiesAuto Bodies = "auto" // in the record up to 1 MiB, else in a file
+	BodiesFile Bodies = "file" // always in a file
+	BodiesNone Bodies = "none" // only counted
+)
+
+const (
+	inline  = 1 << 20  // largest body in a record
+	largest = 32 << 20 // largest body where there is no place for files
+)
+
+// exchanged is what one attempt brought.
+type exchanged struct {
+	attempt  metehttp.Attempt
+	status   int
+	header   http.Header
+	body     *bytes.Buffer // to be given back
+	bytes    int64
+	file     *journal.Body
+	cut      bool
+	tooLarge bool
+	begun    time.Time
+	sent     time.Time
+	first    time.Time
+	end      time.Time
+	conn     time.Duration
+}
+
+// exchange makes one attempt and reads its response to the end.
+func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) *exchanged {
+	x := &exchanged{begun: time.Now()}
+	timeout := p.spec.Timeout.Attempt
+	if q.timeout > 0 {
+		timeout = q.timeout
+	}
+	ctx, cancel := r.hard, context.CancelFunc(func() {})
+	if timeout > 0 {
+		ctx, cancel = context.WithTimeoutCause(r.hard, timeout, errAttempt)
+	}
+	defer cancel()
+	wire := &metehttp.Wire{}
+	req, err := q.http(wire.Watch(ctx, permit), safe)
+	if err != nil {
+		x.attempt = metehttp.Attempt{Err: err, Request: &http.Request{Method: q.method}}
+		x.end = time.Now()
+		return x
+	}
+	resp, err := p.client.RoundTrip(req)
+	x.attempt = metehttp.Attempt{Request: req, Response: resp, Err: err, Wire: wire, Replayable: true, Idempotent: safe}
+	if err == nil {
+		x.status, x.header = resp.StatusCode, resp.Header
+		x.attempt.Err = r.read(x, resp.Body, p.spec.Timeout.Idle, cancel)
+		resp.Body.Close()
+	}
+	x.end = time.Now()
+	x.sent, x.first, x.conn = wire.Sent(), wire.FirstByte(), wire.Conn()
+	if r.hard.Err() != nil {
+		x.attempt.Replayable = false
+	}
+	return x
+}
+
+var errAttempt = errors.New("the attempt took too long")
+
+// read takes the response's body: into memory as far as it fits a record, else
+// into a file, if the output has a place for one.
+func (r *run) read(x *exchanged, body io.Reader, idle time.Duration, cancel context.CancelFunc) error {
+	if idle > 0 {
+		timer := time.AfterFunc(idle, cancel)
+		defer timer.Stop()
+		body = &watched{body, timer, idle}
+	}
+	if r.o.Bodies == BodiesNone {
+		n, err := io.Copy(io.Discard, body)
+		x.bytes = n
+		return err
+	}
+	x.body = r.buffers.Get().(*bytes.Buffer)
+	x.body.Reset()
+	if r.o.Bodies != BodiesFile {
+		n, err := x.body.ReadFrom(io.LimitReader(body, inline+1))
+		if x.bytes = n; err != nil || n <= inline {
+			return err
+		}
+	}
+	file, err := r.journal.NewBody()
+	if errors.Is(err, journal.ErrNoBodies) {
+		n, err := io.Copy(io.Discard, io.LimitReader(body, largest+1-x.bytes))
+		x.bytes += n
+		x.cut, x.tooLarge = true, x.bytes > largest
+		return err
+	}
+	if err != nil {
+		return &localError{err}
+	}
+	x.file = file
+	out := &local{w: file}
+	if _, err := out.Write(x.body.Bytes()); err != nil {
+		return err
+	}
+	n, err := io.Copy(out, body)
+	x.bytes += n
+	return err
+}
+
+// watched stops a body that stands still.
+type watched struct {
+	io.Reader
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.timer.Reset(w.idle)
+	return w.Reader.Read(p)
+}
+
+// localError is a failure of this machine's files, not of the provider.
+type localError struct{ error }
+
+func (e *localError) Unwrap() error { return e.error }
+
+type local struct{ w io.Writer }
+
+func (l *local) Write(p []byte) (int, error) {
+	n, err := l.w.Write(p)
+	if err != nil {
+		err = &localError{err}
+	}
+	return n, err
+}
+
+// discard frees what an attempt holds that is not the row's last.
+func (r *run) discard(x *exchanged) {
+	if x.file != nil {
+		_ = x.file.Discard()
+		x.file = nil
+	}
+	if x.body != nil {
+		r.buffers.Put(x.body)
+		x.body = nil
+	}
+}
+
+// kind names the failure of an attempt in records.
+func (x *exchanged) kind(safe bool) record.Kind {
+	if _, ok := errors.AsType[*localError](x.attempt.Err); ok {
+		return record.IO
+	}
+	switch {
+	case x.attempt.Err == nil && x.tooLarge:
+		return record.BodyTooLarge
+	case x.attempt.Err != nil && x.sent.IsZero() && x.attempt.Wire == nil:
+		return record.Render
+	}
+	class := x.attempt.Class()
+	// Sent, not answered, and not safe to repeat: nobody knows whether it was
+	// done.
+	if x.attempt.Err != nil && x.attempt.Response == nil && !x.sent.IsZero() && !safe &&
+		(class == metehttp.Reset || class == metehttp.Timeout || class == metehttp.Write) {
+		return record.UnknownOutcome
+	}
+	return record.Kind(class)
+}

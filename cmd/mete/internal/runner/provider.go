@@ -1,0 +1,251 @@
+package runner
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/config"
+	"github.com/metehq/mete/cmd/mete/internal/input"
+	"github.com/metehq/mete/cmd/mete/internal/progress"
+	"github.com/metehq/mete/metehttp"
+)
+
+// Spec is what the user said of a provider, or of every place that rows name
+// without one.
+type Spec struct {
+	Base       *url.URL // nil for places that rows name themselves
+	Auth       config.Auth
+	Headers    []config.Header
+	Gate       mete.Config
+	Timeout    config.Timeout
+	Idempotent bool
+	MaxPause   time.Duration
+}
+
+// manyPlaces is how many places that rows name keep durable state and figures
+// of their own; the rest share one line in the summary.
+const manyPlaces = 64
+
+// provider is one provider at work: its gate, its connections, and what it was
+// asked so far.
+type provider struct {
+	name   string
+	origin string // credentials go nowhere else
+	spec   *Spec
+	gate   *mete.Gate
+	client http.RoundTripper
+	admit  context.Context // ends when nothing more is to start
+	park   context.CancelCauseFunc
+	// isParked is under the run's mutex.
+	isParked bool
+
+	latency progress.Latency
+	mu      sync.Mutex
+	first   time.Time // start
+	last    time.Time
+	counts  progress.Provider
+}
+
+// errParked ends the admission of a provider that cannot be used any more.
+var errParked = errors.New("parked")
+
+// places finds the provider of a row.
+type places struct {
+	named map[string]*provider
+	other *Spec // for rows that name a place of their own
+	usual string
+	tls   *tls.Config
+	admit context.Context
+	note  func(string)
+
+	mu     sync.Mutex
+	byHost map[string]*provider
+	client http.RoundTripper // of the places that rows name
+}
+
+func newPlaces(ctx context.Context, o *Options, note func(string)) (*places, error) {
+	p := &places{named: map[string]*provider{}, other: &o.Other, usual: o.Provider, tls: o.TLS, admit: ctx, note: note, byHost: map[string]*provider{}}
+	for name, spec := range o.Providers {
+		prov, err := p.open(name, spec)
+		if err != nil {
+			return nil, err
+		}
+		prov.origin = mete.HostKey(spec.Base)
+		prov.client = p.connections(spec)
+		p.named[name] = prov
+	}
+	p.client = p.connections(p.other)
+	return p, nil
+}
+
+// connections is a pool that keeps a connection for every permit.
+func (p *places) connections(s *Spec) http.RoundTripper {
+	t := metehttp.NewPool(s.Gate.Concurrency)
+	t.TLSClientConfig = p.tls
+	t.ResponseHeaderTimeout = s.Timeout.TTFB
+	connect := s.Timeout.Connect
+	if connect <= 0 {
+		connect = 5 * time.Second
+	}
+	t.DialContext = (&net.Dialer{Timeout: connect}).DialContext
+	t.TLSHandshakeTimeout = connect
+	return t
+}
+
+func (p *places) open(name string, spec *Spec) (*provider, error) {
+	cfg := spec.Gate
+	cfg.Name = name
+	cfg.MaxWait = -1 // rows wait as long as it takes
+	gate, err := mete.New(cfg)
+	if inUse, ok := errors.AsType[*mete.StateInUseError](err); ok {
+		p.note(inUse.Error())
+		cfg.State = ""
+		gate, err = mete.New(cfg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	prov := &provider{name: name, spec: spec, gate: gate}
+	prov.admit, prov.park = context.WithCancelCause(p.admit)
+	prov.counts.Name = name
+	prov.counts.Concurrency = max(cfg.Concurrency, 0)
+	for _, l := range cfg.Limits {
+		per := float64(l.N) / l.Per.Seconds()
+		if (l.Unit == "" || l.Unit == mete.Requests) && l.Per > 0 && (prov.counts.Limit == "" || per < prov.counts.LimitPerSecond) {
+			prov.counts.Limit, prov.counts.LimitPerSecond = l.String(), per
+		}
+	}
+	return prov, nil
+}
+
+// of returns the provider of a row: the one it names, the usual one, the one
+// whose place its URL is, or one made for that place.
+func (p *places) of(row *input.Row) (*provider, error) {
+	name := row.Provider
+	if name == "" {
+		name = p.usual
+	}
+	if name != "" {
+		if prov := p.named[name]; prov != nil {
+			return prov, nil
+		}
+		return nil, errors.New("provider " + name + " is not configured")
+	}
+	return p.at(row.URL)
+}
+
+// at returns the provider of a place.
+func (p *places) at(u *url.URL) (*provider, error) {
+	key := mete.HostKey(u)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if prov := p.byHost[key]; prov != nil {
+		return prov, nil
+	}
+	for _, prov := range p.named {
+		if prov.origin == key {
+			p.byHost[key] = prov
+			return prov, nil
+		}
+	}
+	spec := *p.other
+	if len(p.byHost) >= manyPlaces {
+		spec.Gate.State = ""
+	}
+	prov, err := p.open(key, &spec)
+	if err != nil {
+		return nil, err
+	}
+	prov.origin, prov.client = key, p.client
+	p.byHost[key] = prov
+	return prov, nil
+}
+
+// all lists the providers that were opened, in the order of their names.
+func (p *places) all() []*provider {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []*provider
+	for _, prov := range p.named {
+		list = append(list, prov)
+	}
+	for _, prov := range p.byHost {
+		if prov.spec.Base == nil {
+			list = append(list, prov)
+		}
+	}
+	slices.SortFunc(list, func(a, b *provider) int {
+		switch {
+		case a.name < b.name:
+			return -1
+		case a.name > b.name:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+func (p *places) close() error {
+	var errs []error
+	for _, prov := range p.all() {
+		errs = append(errs, prov.gate.Close())
+		prov.park(nil)
+		if t, ok := prov.client.(*http.Transport); ok {
+			t.CloseIdleConnections()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// started books an attempt that went to the wire.
+func (p *provider) started(at time.Time, retry bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.Starts++
+	if retry {
+		p.counts.Retries++
+	}
+	if p.first.IsZero() || at.Before(p.first) {
+		p.first = at
+	}
+	if at.After(p.last) {
+		p.last = at
+	}
+}
+
+func (p *provider) throttled() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.Throttled++
+}
+
+func (p *provider) finished(ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ok {
+		p.counts.OK++
+	} else {
+		p.counts.Failed++
+	}
+}
+
+// figures is what the provider was asked.
+func (p *provider) figures() progress.Provider {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.counts
+	if !p.first.IsZero() {
+		c.Sending = p.last.Sub(p.first)
+	}
+	c.Latency = p.latency.Quantiles()
+	return c
+}

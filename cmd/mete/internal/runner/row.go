@@ -1,0 +1,332 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/input"
+	"github.com/metehq/mete/cmd/mete/internal/record"
+	"github.com/metehq/mete/quota"
+)
+
+// sum is what the journal knows a row by.
+func sum(key [16]byte) uint64 { return binary.BigEndian.Uint64(key[:8]) }
+
+// errUnfinished is the error of a row that was stopped before it had a result.
+// It has no record, so a resume sends it again.
+var errUnfinished = errors.New("unfinished")
+
+// do sends one row and writes its record. Its permit is held until the record
+// is written, so that a crash repeats no more than what was in flight.
+func (r *run) do(row *input.Row, p *provider) error {
+	ready := time.Now()
+	rec := &record.Record{
+		ID: row.ID, Key: sum(row.Key), Hash: sum(row.Hash), Line: int64(row.Line),
+		Provider: p.name, Method: row.Method, At: ready, Run: r.o.Run, Meta: row.Meta,
+	}
+	if r.files > 1 {
+		rec.File = row.File
+	}
+	q, err := r.build(row, p)
+	if err != nil {
+		rec.URL = r.shown(row.URL)
+		return r.fail(rec, record.Render, "render", err.Error())
+	}
+	rec.URL = q.shown
+	call, err := p.call(row)
+	if err != nil {
+		return r.fail(rec, record.InvalidRow, "admission", err.Error())
+	}
+	for hop := 0; ; hop++ {
+		tries := p.gate.Tries(p.admit, call)
+		permit, x, err := r.attempts(rec, p, tries, q)
+		if err != nil {
+			return err
+		}
+		to := ""
+		if x != nil && x.attempt.Err == nil {
+			to = redirected(x)
+		}
+		if to == "" || hop == 10 {
+			if to != "" {
+				rec.Error = &record.Error{Kind: record.Redirect, Phase: "redirect", Message: errTooManyRedirects.Error()}
+			}
+			err := r.finish(rec, p, x)
+			permit.Release()
+			return err
+		}
+		// The next hop is a call of its own, and nothing is held for it.
+		next, err := r.redirect(q, x.status, to)
+		if err == nil {
+			p, err = r.places.at(next.url)
+		}
+		if err != nil {
+			rec.Error = &record.Error{Kind: record.Redirect, Phase: "redirect", Message: err.Error()}
+			err := r.finish(rec, p, x)
+			permit.Release()
+			return err
+		}
+		permit.Release()
+		r.discard(x)
+		q = next
+	}
+}
+
+func redirected(x *exchanged) string {
+	switch x.status {
+	case 301, 302, 303, 307, 308:
+		return x.header.Get("Location")
+	}
+	return ""
+}
+
+// call is what a row asks of its provider's gate.
+func (p *provider) call(row *input.Row) (mete.Call, error) {
+	c := mete.Call{Lane: row.Lane, Wire: true}
+	for _, l := range p.spec.Gate.Limits {
+		unit := l.Unit
+		if unit == "" {
+			unit = mete.Requests
+		}
+		if n, ok := row.Cost[unit]; ok || (unit != mete.Requests && row.Cost != nil) {
+			if !ok {
+				n, ok = row.Cost[""]
+			}
+			if ok {
+				if c.Costs == nil {
+					c.Costs = map[string]int64{}
+				}
+				c.Costs[unit] = n
+			}
+		}
+		if _, ok := c.Costs[unit]; !ok && unit != mete.Requests {
+			return c, fmt.Errorf("the row has no cost in %s, which provider %s limits: give it as \"cost\": {%q: n}", unit, p.name, unit)
+		}
+	}
+	return c, nil
+}
+
+// attempts makes the attempts of one request until one is final. Its permit is
+// still held then. The error is errUnfinished, or what kept it from starting.
+func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *request) (*mete.Permit, *exchanged, error) {
+	safe := p.spec.Idempotent || q.keyed || r.o.Idempotent
+	max := p.spec.Gate.Retry.Attempts
+	before := rec.Waits // of earlier hops
+	for {
+		permit, err := tries.Next()
+		if err != nil {
+			return nil, nil, r.refused(rec, p, tries, err)
+		}
+		r.inFlight.Add(1)
+		x := r.exchange(p, permit, q, safe)
+		r.inFlight.Add(-1)
+		r.book(rec, p, permit, x, safe)
+		outcome := x.attempt.Outcome()
+		if _, ok := errors.AsType[*localError](x.attempt.Err); ok {
+			outcome.Repeat = false
+		}
+		again := tries.Again(outcome)
+		queued(rec, before, tries)
+		if again {
+			r.discard(x)
+			continue
+		}
+		// Stopped before it was final, or while it was under way: not a result.
+		if (outcome.Repeat && tries.Attempts() < max && p.admit.Err() != nil) || (x.attempt.Err != nil && r.hard.Err() != nil) {
+			r.discard(x)
+			permit.Release()
+			return nil, nil, errUnfinished
+		}
+		if pause := p.gate.Stats().Paused; outcome.Throttled && p.spec.MaxPause > 0 && pause > p.spec.MaxPause {
+			r.discard(x)
+			permit.Release()
+			r.parkProvider(p, fmt.Sprintf("%s asks to stay away for %v, more than --max-pause %v", p.name, pause.Round(time.Second), p.spec.MaxPause))
+			return nil, nil, errUnfinished
+		}
+		return permit, x, nil
+	}
+}
+
+// queued sets the waits of a record to those of the hops before and of tries.
+func queued(rec *record.Record, before record.Waits, tries *mete.Tries) {
+	w := tries.Waits()
+	conn := rec.Waits.Conn
+	rec.Waits = before
+	rec.Waits.Conn = conn
+	rec.Waits.Queue += w.Queue()
+	rec.Waits.Limiter += w.Limit
+	rec.Waits.Semaphore += w.Semaphore
+	rec.Waits.Pause += w.Pause
+	rec.Waits.Breaker += w.Breaker
+	rec.Waits.Store += w.Store
+	rec.Waits.Backoff += tries.Backoff()
+	if w.Bound != "" {
+		rec.Bound = w.Bound
+	}
+}
+
+// refused ends a row that was not admitted.
+func (r *run) refused(rec *record.Record, p *provider, tries *mete.Tries, err error) error {
+	rej, ok := errors.AsType[*mete.Rejected](err)
+	if !ok {
+		return r.fail(rec, record.InvalidRow, "admission", err.Error())
+	}
+	switch rej.Reason {
+	case mete.Canceled, mete.Draining, mete.Deadline:
+		return errUnfinished
+	case mete.Never:
+		r.parkProvider(p, p.name+" is limited to nothing ("+rej.Bound+"): raise the limit")
+		return errUnfinished
+	}
+	return r.fail(rec, record.InvalidRow, "admission", rej.Error())
+}
+
+// book notes an attempt in the record and in the figures of its provider.
+func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exchanged, safe bool) {
+	w := permit.Waits()
+	at := x.sent
+	if at.IsZero() {
+		at = x.begun
+	}
+	try := record.Try{
+		N: len(rec.Tries) + 1, Provider: p.name, At: at, Status: x.status,
+		Limiter: w.Limit, Semaphore: w.Semaphore, Pause: w.Pause, Conn: x.conn, Took: x.end.Sub(at),
+		Error: x.kind(safe),
+	}
+	if x.sent.IsZero() {
+		try.Took = max(x.end.Sub(x.begun)-x.conn, 0)
+	}
+	if x.header != nil {
+		try.RetryAfter, _ = quota.RetryAfter(x.header, x.end)
+	}
+	rec.Tries = append(rec.Tries, try)
+	rec.Attempts = len(rec.Tries)
+	rec.Waits.Conn += x.conn
+	if !x.sent.IsZero() {
+		p.started(x.sent, try.N > 1)
+		r.tally.started(x.sent)
+	}
+	if try.N > 1 {
+		r.tally.retries.Add(1)
+	}
+	if x.attempt.Outcome().Throttled {
+		p.throttled()
+		r.tally.throttled.Add(1)
+	}
+	r.tally.waited(w, x.conn)
+}
+
+// finish writes the record of a row that has its final answer.
+func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
+	defer r.discard(x)
+	last := rec.Tries[len(rec.Tries)-1]
+	rec.Status = x.status
+	rec.Headers = record.SelectHeaders(x.header, r.secretParameter)
+	rec.BodyBytes, rec.Truncated = x.bytes, x.cut
+	rec.Latency = last.Took
+	if !x.first.IsZero() && !x.sent.IsZero() {
+		rec.TTFB = x.first.Sub(x.sent)
+	}
+	if rec.Error == nil && last.Error != "" {
+		rec.Error = &record.Error{Kind: last.Error, Phase: phase(x), Message: r.o.Mask(message(x)), Retryable: x.attempt.Outcome().Repeat}
+	}
+	switch {
+	case x.file != nil && x.attempt.Err == nil:
+		name, err := x.file.Commit()
+		if err != nil {
+			rec.Error = &record.Error{Kind: record.IO, Phase: "body", Message: err.Error()}
+			break
+		}
+		rec.BodyFile, rec.Encoding = name, record.InFile
+	case x.body != nil && x.cut:
+	case x.body != nil && x.attempt.Response != nil && r.o.Bodies != BodiesNone:
+		rec.Body = x.body.Bytes()
+		if rec.Body == nil {
+			rec.Body = []byte{}
+		}
+	}
+	if !x.sent.IsZero() {
+		p.latency.Record(last.Took)
+		r.tally.latency.Record(last.Took)
+	}
+	return r.write(rec, p)
+}
+
+func phase(x *exchanged) string {
+	switch {
+	case x.attempt.Err == nil:
+		return "response"
+	case x.attempt.Response != nil:
+		return "body"
+	case x.sent.IsZero():
+		return "connect"
+	}
+	return "request"
+}
+
+func message(x *exchanged) string {
+	switch {
+	case x.attempt.Err == nil && x.tooLarge:
+		return fmt.Sprintf("the body is larger than %d MiB, and without -o there is no place for it", largest>>20)
+	case x.attempt.Err == nil:
+		return fmt.Sprintf("%d %s", x.status, http.StatusText(x.status))
+	case errors.Is(x.attempt.Err, context.DeadlineExceeded):
+		return errAttempt.Error()
+	}
+	return x.attempt.Err.Error()
+}
+
+// fail writes the record of a row that was not sent.
+func (r *run) fail(rec *record.Record, kind record.Kind, phase, message string) error {
+	rec.Error = &record.Error{Kind: kind, Phase: phase, Message: r.o.Mask(message)}
+	return r.write(rec, nil)
+}
+
+// write appends the record and waits until it is written.
+func (r *run) write(rec *record.Record, p *provider) error {
+	rec.OK = rec.Error == nil && rec.Status >= 200 && rec.Status < 300
+	rec.End = time.Now()
+	rec.Total = rec.End.Sub(rec.At)
+	rec.Bound = bound(rec)
+	line := r.buffers.Get().(*bytes.Buffer)
+	defer r.buffers.Put(line)
+	line.Reset()
+	buf := r.o.Render(line.AvailableBuffer(), rec)
+	batch, err := r.journal.Append(buf)
+	line.Write(buf) // keep the larger buffer
+	if err == nil {
+		err = batch.Wait(r.flush)
+	}
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		p.finished(rec.OK)
+	}
+	r.tally.finished(rec)
+	return nil
+}
+
+// bound is what a row waited for longest. rec.Bound names its limit.
+func bound(rec *record.Record) string {
+	w := rec.Waits
+	name, most := "", time.Duration(0)
+	if w.Limiter > 0 {
+		name, most = rec.Bound, w.Limiter
+	}
+	for _, c := range []struct {
+		name string
+		d    time.Duration
+	}{{"semaphore", w.Semaphore}, {"pause", w.Pause}, {"conn", w.Conn}, {"backoff", w.Backoff}} {
+		if c.d > most {
+			name, most = c.name, c.d
+		}
+	}
+	return name
+}

@@ -1,0 +1,310 @@
+// Package runner sends the rows of an input through the gates of their
+// providers and writes a record for each.
+//
+// One goroutine reads rows. Each provider has its own queue and workers, so
+// that one which is paused holds nobody else up. A row is sent, read to the end
+// and written to the journal before its permit is free for the next one.
+package runner
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"iter"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/batch"
+	"github.com/metehq/mete/cmd/mete/internal/config"
+	"github.com/metehq/mete/cmd/mete/internal/input"
+	"github.com/metehq/mete/cmd/mete/internal/journal"
+	"github.com/metehq/mete/cmd/mete/internal/record"
+	"github.com/metehq/mete/semaphore"
+)
+
+// Options say what to run.
+type Options struct {
+	Run     string // id of this run
+	Journal *journal.Journal
+	Source  *input.Source
+	Files   int   // how many inputs there are
+	Total   int64 // rows of the input, -1 if not known
+
+	Providers map[string]*Spec
+	Provider  string // the usual one; empty is none
+	Other     Spec   // for places that rows name themselves
+
+	Headers           []config.Header
+	UserAgent         string
+	IdempotencyHeader string // empty sends none
+	Idempotent        bool   // any request may be repeated
+	OnBadRow          string // "emit" writes a record for it, "skip" does not
+	OnChange          string // of a row since an earlier run: "rerun" or "keep"
+	Bodies            Bodies
+	TLS               *tls.Config
+	Grace             time.Duration // for what is in flight when it is to stop
+
+	// Render turns a record into what is written: a line of JSON, or for a
+	// person. Nil is JSON.
+	Render func(dst []byte, r *record.Record) []byte
+	// Mask hides secrets in a text.
+	Mask func(string) string
+	// Note tells the user something while it runs.
+	Note func(string)
+}
+
+// Result is how a run ended.
+type Result struct {
+	// Unfinished rows have no record; a resume sends them.
+	Unfinished int64
+	// Skipped rows were done by an earlier run; Changed ones differ from it
+	// and were sent again.
+	Skipped, Changed int64
+	// Bad rows were left out.
+	Bad int64
+	// Parked says why providers could not be used to the end.
+	Parked []string
+	// Err is what stopped the run: the input or the output.
+	Err error
+}
+
+// window is how much memory rows that are read ahead may hold.
+const window = 64 << 20
+
+// run is a run at work.
+type run struct {
+	o       *Options
+	journal *journal.Journal
+	places  *places
+	tally   *Tally
+	files   int
+	salt    string
+	hard    context.Context // ends what is in flight
+	flush   context.Context // ends the waiting for the disk
+	stop    context.CancelCauseFunc
+	buffers sync.Pool
+	memory  *semaphore.Semaphore
+
+	inFlight   atomic.Int64
+	unfinished atomic.Int64
+	skipped    atomic.Int64
+	changed    atomic.Int64
+	mu         sync.Mutex
+	parked     []string
+	failure    error
+}
+
+// Runner is a run that can be looked at while it works.
+type Runner struct{ run run }
+
+// New prepares a run: it opens the gates of the configured providers. The
+// error is a mistake in their limits, or a state folder that cannot be used.
+func New(admit context.Context, o Options) (*Runner, error) {
+	if o.Mask == nil {
+		o.Mask = func(s string) string { return s }
+	}
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
+	if o.Render == nil {
+		o.Render = record.AppendJSON
+	}
+	n := &Runner{}
+	r := &n.run
+	r.o, r.journal, r.files = &o, o.Journal, o.Files
+	r.salt = o.Journal.Manifest().Salt
+	r.tally = newTally()
+	r.buffers.New = func() any { return new(bytes.Buffer) }
+	r.memory = semaphore.New(window)
+	admit, r.stop = context.WithCancelCause(admit)
+	places, err := newPlaces(admit, &o, o.Note)
+	if err != nil {
+		return nil, err
+	}
+	r.places = places
+	return n, nil
+}
+
+// Run sends all rows. It returns when every row has its record, or after admit
+// (given to New) has ended and what was in flight is finished; when hard ends,
+// what is in flight is given up.
+func (n *Runner) Run(hard context.Context) Result {
+	r := &n.run
+	var cancel context.CancelFunc
+	r.hard, cancel = context.WithCancel(hard)
+	defer cancel()
+	r.flush = r.hard
+	trouble := context.AfterFunc(r.places.admit, func() {
+		// What is in flight may finish, within the grace.
+		time.AfterFunc(r.o.Grace, cancel)
+	})
+	defer trouble()
+	go func() {
+		select {
+		case <-r.journal.Trouble():
+			r.stop(r.journal.Err())
+		case <-r.hard.Done():
+		}
+	}()
+
+	workers := 4 * max(r.o.Other.Gate.Concurrency, 1)
+	for _, s := range r.o.Providers {
+		workers = max(workers, 4*s.Gate.Concurrency)
+	}
+	results := batch.MapBy(r.places.admit, (*job).gate, r.jobs(), r.work, batch.Ungated(), batch.Workers(workers))
+	for res := range results {
+		if errors.Is(res.Err, batch.ErrNotStarted) {
+			r.unfinished.Add(1)
+			res.In.held.Release()
+		}
+	}
+	err := r.places.close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure == nil {
+		r.failure = err
+	}
+	return Result{
+		Unfinished: r.unfinished.Load(), Skipped: r.skipped.Load(), Changed: r.changed.Load(), Bad: r.tally.bad.Load(),
+		Parked: r.parked, Err: r.failure,
+	}
+}
+
+// job is a row on its way, or a bad one.
+type job struct {
+	row      *input.Row
+	bad      *input.RowError
+	provider *provider
+	held     semaphore.Permit
+}
+
+func (j *job) gate() *mete.Gate {
+	if j.provider == nil {
+		return nil
+	}
+	return j.provider.gate
+}
+
+// jobs reads the input and leaves out what is done.
+func (r *run) jobs() iter.Seq[*job] {
+	return func(yield func(*job) bool) {
+		for row, err := range r.o.Source.Rows() {
+			j, ok := r.job(row, err)
+			if !ok {
+				return
+			}
+			if j != nil && !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// job makes the job of what the input gave; nil if there is nothing to do for
+// it. It reports whether to read on.
+func (r *run) job(row *input.Row, err error) (*job, bool) {
+	if bad, ok := err.(*input.RowError); ok {
+		switch {
+		case r.o.OnBadRow != "emit":
+			r.tally.bad.Add(1)
+			r.o.Note(r.o.Mask(bad.Error()))
+			return nil, true
+		case r.done(sum(bad.Key), 0):
+			return nil, true
+		}
+		return &job{bad: bad}, true
+	}
+	if err != nil {
+		if !errors.Is(err, os.ErrClosed) {
+			r.fatal(err)
+		}
+		return nil, false
+	}
+	if r.done(sum(row.Key), sum(row.Hash)) {
+		return nil, true
+	}
+	p, err := r.places.of(row)
+	if err != nil {
+		r.fatal(err)
+		return nil, false
+	}
+	j := &job{row: row, provider: p}
+	// One row may be larger than the window: then it goes alone.
+	j.held, err = r.memory.Acquire(r.places.admit, min(max(int64(row.Size), 1), window))
+	if err != nil {
+		r.unfinished.Add(1)
+		return nil, false
+	}
+	return j, true
+}
+
+// done reports whether an earlier run has finished the row.
+func (r *run) done(key, hash uint64) bool {
+	switch r.journal.Done(key, hash) {
+	case journal.Done:
+		r.tally.resumed(true)
+	case journal.Failed:
+		r.tally.resumed(false)
+	case journal.Changed:
+		r.changed.Add(1)
+		if r.o.OnChange == "keep" {
+			r.tally.resumed(true)
+			break
+		}
+		return false
+	default:
+		return false
+	}
+	r.skipped.Add(1)
+	return true
+}
+
+// work does one job to its end.
+func (r *run) work(_ context.Context, j *job) (struct{}, error) {
+	defer j.held.Release()
+	var err error
+	if j.bad != nil {
+		err = r.fail(&record.Record{
+			ID: j.bad.ID, Key: sum(j.bad.Key), Line: int64(j.bad.Line), File: j.bad.File, At: time.Now(), Run: r.o.Run,
+		}, record.InvalidRow, "input", j.bad.Error())
+	} else {
+		err = r.do(j.row, j.provider)
+	}
+	switch {
+	case errors.Is(err, errUnfinished):
+		r.unfinished.Add(1)
+	case err != nil:
+		r.unfinished.Add(1)
+		r.fatal(err)
+	}
+	return struct{}{}, nil
+}
+
+// fatal stops the run: nothing more starts.
+func (r *run) fatal(err error) {
+	r.mu.Lock()
+	if r.failure == nil {
+		r.failure = err
+	}
+	r.mu.Unlock()
+	r.stop(err)
+}
+
+// parkProvider gives a provider up for this run; the others go on.
+func (r *run) parkProvider(p *provider, why string) {
+	r.mu.Lock()
+	known := p.isParked
+	p.isParked = true
+	if !known {
+		r.parked = append(r.parked, why)
+	}
+	r.mu.Unlock()
+	if !known {
+		p.park(errParked)
+		r.o.Note(why)
+	}
+}

@@ -1,0 +1,256 @@
+package runner
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/progress"
+	"github.com/metehq/mete/cmd/mete/internal/record"
+)
+
+// Tally counts what a run does.
+type Tally struct {
+	begun     time.Time
+	bad       atomic.Int64 // bad rows that have no record
+	retries   atomic.Int64
+	throttled atomic.Int64
+	latency   progress.Latency
+	queue     progress.Latency
+
+	mu       sync.Mutex
+	rows     progress.Rows
+	statuses map[int]int64
+	errors   map[record.Kind]*progress.ErrorCount
+	conn     time.Duration
+	backoff  time.Duration
+	recent   [2]recent // the last two spans of five seconds
+	samples  []sample  // of the last ten seconds
+}
+
+// recent is what happened in a span of a few seconds.
+type recent struct {
+	begun   time.Time
+	starts  int64
+	latency *progress.Latency
+}
+
+// sample is what the gates had been blocked on at an instant.
+type sample struct {
+	at      time.Time
+	blocked map[string]time.Duration
+}
+
+const span = 5 * time.Second
+
+func newTally() *Tally {
+	return &Tally{begun: time.Now(), statuses: map[int]int64{}, errors: map[record.Kind]*progress.ErrorCount{}}
+}
+
+func (t *Tally) started(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.turn(at)
+	t.recent[0].starts++
+}
+
+// turn begins a new span when the last one is over.
+func (t *Tally) turn(now time.Time) {
+	if now.Sub(t.recent[0].begun) >= span {
+		t.recent[1] = t.recent[0]
+		t.recent[0] = recent{begun: now, latency: &progress.Latency{}}
+	}
+}
+
+func (t *Tally) waited(w mete.Waits, conn time.Duration) {
+	t.queue.Record(w.Queue())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conn += conn
+}
+
+// resumed counts a row that an earlier run has finished.
+func (t *Tally) resumed(ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows.Resumed++
+	t.rows.Done++
+	if ok {
+		t.rows.OK++
+	} else {
+		t.rows.Failed++
+	}
+}
+
+// finished counts a row that has its record.
+func (t *Tally) finished(r *record.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows.Done++
+	t.backoff += r.Waits.Backoff
+	if r.Status > 0 {
+		t.statuses[r.Status]++
+		t.turn(r.End)
+		t.recent[0].latency.Record(r.Latency)
+	}
+	if r.OK {
+		t.rows.OK++
+		return
+	}
+	t.rows.Failed++
+	if r.Error == nil {
+		return
+	}
+	e := t.errors[r.Error.Kind]
+	if e == nil {
+		e = &progress.ErrorCount{Kind: string(r.Error.Kind), Example: r.ID}
+		t.errors[r.Error.Kind] = e
+	}
+	e.Count++
+}
+
+// blocked adds up what the heads of all queues were blocked on, and the waits
+// that follow admission.
+func (r *run) blocked() map[string]time.Duration {
+	sum := map[string]time.Duration{}
+	for _, p := range r.places.all() {
+		for bound, d := range p.gate.Stats().Blocked {
+			sum[bound] += d
+		}
+	}
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	// Calls wait for connections side by side, heads of queues one at a time:
+	// what counts is for how long one of the permits was waiting.
+	if n := max(r.permits(), 1); r.tally.conn > 0 {
+		sum["conn"] += r.tally.conn / time.Duration(n)
+	}
+	if n := max(r.permits(), 1); r.tally.backoff > 0 {
+		sum["backoff"] += r.tally.backoff / time.Duration(n)
+	}
+	return sum
+}
+
+func (r *run) permits() int {
+	n := r.o.Other.Gate.Concurrency
+	for _, s := range r.o.Providers {
+		n += s.Gate.Concurrency
+	}
+	return n
+}
+
+// Snapshot is the state of the run now.
+func (n *Runner) Snapshot() progress.Snapshot {
+	r := &n.run
+	t := r.tally
+	now := time.Now()
+	blocked := r.blocked()
+	s := progress.Snapshot{Total: r.o.Total, Elapsed: now.Sub(t.begun), Retries: t.retries.Load(), Throttled: t.throttled.Load()}
+	paused, open := time.Duration(0), false
+	list := r.places.all()
+	for _, p := range list {
+		st := p.gate.Stats()
+		s.InFlight += st.InUse
+		s.Concurrency += st.Concurrency
+		s.LimitPerSecond += p.counts.LimitPerSecond
+		if st.Paused > 0 && (paused == 0 || st.Paused < paused) {
+			paused, s.PauseReason = st.Paused, "Retry-After of "+p.name
+		}
+		open = open || st.Paused == 0
+	}
+	if len(list) == 1 {
+		s.Limit = list[0].counts.Limit
+	} else if !allLimited(list) {
+		s.LimitPerSecond = 0
+	}
+	if !open {
+		s.PausedFor = paused
+	} else {
+		s.PauseReason = ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.Done, s.Resumed, s.OK, s.Failed = t.rows.Done, t.rows.Resumed, t.rows.OK, t.rows.Failed
+	t.turn(now)
+	starts, since := t.recent[0].starts, t.recent[0].begun
+	q := t.recent[0].latency.Quantiles()
+	if now.Sub(since) < span && t.recent[1].latency != nil && t.recent[0].begun.Sub(t.recent[1].begun) < 2*span {
+		starts, since = starts+t.recent[1].starts, t.recent[1].begun
+		if q.Count < 20 {
+			q = t.recent[1].latency.Quantiles()
+		}
+	}
+	if d := now.Sub(since).Seconds(); d > 0.5 {
+		s.Rate = float64(starts) / d
+	}
+	s.P50, s.P95 = q.P50, q.P95
+	s.Bound, s.BoundShare = t.binding(now, blocked)
+	return s
+}
+
+func allLimited(list []*provider) bool {
+	for _, p := range list {
+		if p.counts.LimitPerSecond == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// binding is what the queues were blocked on most in the last ten seconds.
+func (t *Tally) binding(now time.Time, blocked map[string]time.Duration) (string, float64) {
+	t.samples = append(t.samples, sample{now, blocked})
+	for len(t.samples) > 2 && now.Sub(t.samples[1].at) >= 10*time.Second {
+		t.samples = t.samples[1:]
+	}
+	name, most, all := "", time.Duration(0), time.Duration(0)
+	for bound, d := range blocked {
+		d -= t.samples[0].blocked[bound]
+		all += d
+		if d > most {
+			name, most = bound, d
+		}
+	}
+	if all == 0 {
+		return "", 0
+	}
+	return name, float64(most) / float64(all)
+}
+
+// Summary is what the run did.
+func (n *Runner) Summary() progress.Summary {
+	r := &n.run
+	t := r.tally
+	s := progress.Summary{Duration: time.Since(t.begun), Wait: t.queue.Quantiles(), Latency: t.latency.Quantiles(), WaitBuckets: t.queue.Buckets()}
+	list := r.places.all()
+	for i, p := range list {
+		f := p.figures()
+		if f.Starts == 0 && f.OK+f.Failed == 0 {
+			continue
+		}
+		if i >= manyPlaces {
+			other := &s.Providers[len(s.Providers)-1]
+			other.Name = "(other)"
+			other.Starts += f.Starts
+			other.OK += f.OK
+			other.Failed += f.Failed
+			other.Throttled += f.Throttled
+			other.Retries += f.Retries
+			continue
+		}
+		s.Providers = append(s.Providers, f)
+	}
+	for bound, d := range r.blocked() {
+		s.Waits = append(s.Waits, progress.Wait{Bound: bound, Total: d})
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.Rows = t.rows
+	s.Rows.Total = r.o.Total
+	s.Statuses = t.statuses
+	for _, e := range t.errors {
+		s.Errors = append(s.Errors, *e)
+	}
+	return s
+}

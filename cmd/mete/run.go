@@ -1,0 +1,412 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/metehq/mete/cmd/mete/internal/input"
+	"github.com/metehq/mete/cmd/mete/internal/journal"
+	"github.com/metehq/mete/cmd/mete/internal/progress"
+	"github.com/metehq/mete/cmd/mete/internal/record"
+	"github.com/metehq/mete/cmd/mete/internal/runner"
+)
+
+func newRunCommand() *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "run [INPUT…]",
+		Short: "Send a file of requests at exactly the rate the provider allows",
+		Long: `Send every request of the input, at the limits and never above them, and write
+one JSON record for each. INPUT is a file, several, or - for standard input:
+
+  urls    one URL per line, or METHOD URL; # begins a comment line
+  jsonl   one object per line: {"id","url","method","headers","body","meta",…}
+
+With -o FILE the result file is the journal: after a crash, a Ctrl-C or a full
+disk the same command with --resume goes on where it stopped and sends nothing
+twice that has an answer. Without -o records go to standard output.
+
+Limits hold per provider: those of the configuration file by name, every other
+scheme://host:port by itself. Exit codes: 0 all rows ok, 1 some failed, 2 wrong
+usage or input and nothing sent, 4 a provider cannot be used, 5 local files,
+6 output locked or not resumable, 130 interrupted.`,
+		Example: `  # a list of URLs, at most 50 in any second and 1000 in any minute
+  mete run urls.txt --rate 50/s --rate 1000/m -o out.jsonl
+
+  # after Ctrl-C, or a crash: go on
+  mete run urls.txt --rate 50/s --rate 1000/m -o out.jsonl --resume
+
+  # requests with bodies and a key from the environment, limits from mete.yaml
+  mete run prompts.jsonl --provider openai -f mete.yaml -o out.jsonl`,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
+	}
+	f.register(c)
+	return c
+}
+
+// runFlags are the flags of mete run.
+type runFlags struct {
+	format, baseURL, provider, configFile string
+	headers, rates, limits                []string
+	burst                                 int64
+	concurrency                           string
+	maxLine                               string
+	duplicates, onBadRow, onChange        string
+	allowFiles                            bool
+	timeout, connect, drain, maxPause     time.Duration
+	retries                               int
+	retryDelay                            time.Duration
+	idempotent                            bool
+	idempotencyKey                        string
+	state                                 string
+	insecure                              bool
+	cacert                                string
+	output                                string
+	resume, overwrite                     bool
+	bodies, fsync                         string
+	progress, color, summary              string
+	quiet                                 bool
+}
+
+// later are flags that a coming version has; they are refused, not ignored.
+var later = []struct{ names, what string }{
+	{"url data json id request method", "templates"}, {"dry-run", "a dry run"}, {"dedup", "deduplication"}, {"halt", "stopping at a share of failures"},
+	{"retry-failed", "sending failed rows again"}, {"max-requests max-cost deadline", "bounds of a run"}, {"cost", "cost expressions"},
+	{"jq", "picking a value from the body"}, {"errors", "a file of failures"}, {"fallback", "fallback providers"},
+	{"cache cache-ttl cache-only", "the response cache"}, {"total-rate", "a limit over all providers"}, {"listen", "the page"},
+	{"shard", "sharding"}, {"columns order output-format headers-list", "conversions: see mete results"}, {"at-most-once", "intent records"},
+	{"repair", "repairing a result file"},
+}
+
+func (f *runFlags) register(c *cobra.Command) {
+	s := c.Flags()
+	s.SortFlags = false
+	s.StringVarP(&f.format, "input-format", "F", "auto", "`auto|urls|jsonl`")
+	s.StringVar(&f.baseURL, "base-url", "", "`URL` that relative ones are resolved on")
+	s.StringArrayVarP(&f.headers, "header", "H", nil, "header of every request, or `@FILE` with one per line; ${VAR} is replaced")
+	s.StringVarP(&f.configFile, "config", "f", "", "`FILE` with providers and limits: see mete config")
+	s.StringVar(&f.provider, "provider", "", "`NAME` of the provider of rows that name none")
+
+	s.StringArrayVar(&f.rates, "rate", nil, "requests per time as `N/UNIT`: 50/s, 500/m, 5/15s, 10000/d; repeat for more")
+	s.StringArrayVar(&f.limits, "limit", nil, "another unit that rows cost, as `NAME=N/UNIT`: tokens=90000/m")
+	s.Int64Var(&f.burst, "burst", 0, "due starts that may go together, as `N` (default 1)")
+	s.StringVarP(&f.concurrency, "concurrency", "c", "", "requests in flight, as `N` (default 16)")
+
+	s.DurationVar(&f.timeout, "timeout", 0, "`TIME` for one attempt (default 1m)")
+	s.DurationVar(&f.connect, "connect-timeout", 0, "`TIME` to connect (default 5s)")
+	s.IntVar(&f.retries, "retry", 3, "repeat a failed request up to `N` times")
+	s.DurationVar(&f.retryDelay, "retry-delay", 0, "fixed `TIME` between attempts (default: growing, random)")
+	s.BoolVar(&f.idempotent, "idempotent", false, "repeating any request is safe, a POST too")
+	s.StringVar(&f.idempotencyKey, "idempotency-key", "Idempotency-Key", "`HEADER` that POST requests get, or off")
+	s.DurationVar(&f.maxPause, "max-pause", 0, "longest pause that is waited for, as `TIME` (default 24h)")
+	s.BoolVarP(&f.insecure, "insecure", "k", false, "do not verify certificates")
+	s.StringVar(&f.cacert, "cacert", "", "`FILE` with certificates to trust")
+	s.StringVar(&f.state, "state", "", "`DIR` for what was consumed of long limits, or none (default: the user's state folder)")
+
+	s.StringVarP(&f.output, "output", "o", "", "result `FILE`, which makes the run resumable")
+	s.BoolVar(&f.resume, "resume", false, "go on with the result file")
+	s.BoolVar(&f.overwrite, "overwrite", false, "discard the result file")
+	s.StringVar(&f.bodies, "body", "auto", "response bodies: `auto|file|none`")
+	s.StringVar(&f.fsync, "fsync", "1s", "force records to the disk: `1s|always|never`")
+	s.StringVar(&f.onBadRow, "on-bad-row", "fail", "`fail|emit|skip`: a record for it, or leave it out")
+	s.StringVar(&f.onChange, "on-change", "fail", "of a row since the last run: `fail|rerun|keep`")
+	s.StringVar(&f.duplicates, "duplicate-ids", "fail", "`fail|suffix|skip`")
+	s.StringVar(&f.maxLine, "max-line", "16MiB", "longest input line, as `SIZE`")
+	s.BoolVar(&f.allowFiles, "allow-files", false, "let rows name files to send (body_file)")
+	s.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "`TIME` for what is in flight at Ctrl-C")
+
+	s.StringVar(&f.progress, "progress", "auto", "`auto|bar|plain|json|none`")
+	s.StringVar(&f.summary, "summary", "text", "`text|json|none`")
+	s.StringVar(&f.color, "color", "auto", "`auto|always|never`")
+	s.BoolVarP(&f.quiet, "quiet", "q", false, "neither progress nor summary")
+	for _, l := range later {
+		for name := range strings.FieldsSeq(l.names) {
+			s.String(name, "", "")
+			_ = s.MarkHidden(name)
+			s.Lookup(name).NoOptDefVal = "-"
+		}
+	}
+	s.StringP("verbose", "v", "", "")
+	_ = s.MarkHidden("verbose")
+	s.Lookup("verbose").NoOptDefVal = "-"
+	s.StringVarP(&f.concurrency, "jobs", "j", "", "")
+	_ = s.MarkHidden("jobs")
+}
+
+func (f *runFlags) run(c *cobra.Command, args []string) error {
+	for _, l := range later {
+		for name := range strings.FieldsSeq(l.names) {
+			if c.Flags().Changed(name) {
+				return fmt.Errorf("--%s is not available yet (%s)", name, l.what)
+			}
+		}
+	}
+	if c.Flags().Changed("verbose") {
+		return errors.New("-v is not available yet")
+	}
+	stdin, isFile := c.InOrStdin().(*os.File)
+	if len(args) == 0 && isFile && isatty.IsTerminal(stdin.Fd()) {
+		return c.Help() // nothing to read: do not hang
+	}
+	job, err := f.prepare(c, args)
+	if err != nil {
+		return err
+	}
+	return job.run()
+}
+
+// runJob is a run that is ready to start.
+type runJob struct {
+	flags   *runFlags
+	args    []string
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	input   input.Options
+	scan    bool
+	options runner.Options
+	mask    func(string) string
+	display progress.Options
+	id      string
+}
+
+// run scans, opens the output, sends, and says how it went.
+func (j *runJob) run() error {
+	signals := watchSignals()
+	defer signals.stop()
+	total := int64(-1)
+	if j.scan {
+		n, err := j.check(signals.admit)
+		if err != nil {
+			return err
+		}
+		total = n
+	}
+	out, err := j.open()
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	source, err := input.Open(j.args, j.stdin, j.input)
+	if err != nil {
+		return inputError(err)
+	}
+	defer source.Close()
+	stopReading := context.AfterFunc(signals.admit, func() { source.Close() })
+	defer stopReading()
+
+	o := j.options
+	o.Journal, o.Source, o.Files, o.Total = out, source, max(len(j.args), 1), total
+	var show *progress.Progress
+	notes := []string{}
+	o.Note = func(text string) {
+		if show == nil {
+			notes = append(notes, text)
+			return
+		}
+		show.Note(j.mask(text))
+	}
+	r, err := runner.New(signals.admit, o)
+	if err != nil {
+		return err
+	}
+	name := j.name()
+	j.display.Snapshot = func() progress.Snapshot {
+		s := r.Snapshot()
+		s.Name = name
+		if signals.admit.Err() != nil {
+			s.State = "draining"
+		}
+		return s
+	}
+	shown := progress.New(j.display)
+	show = shown
+	for _, n := range append(out.Notices(), notes...) {
+		shown.Note(j.mask(n))
+	}
+	signals.onStatus(shown.Now)
+	go shown.Run(context.Background())
+	res := r.Run(signals.hard)
+	shown.Close()
+
+	flushed := j.close(out)
+	return j.end(signals, r.Summary(), res, flushed)
+}
+
+// close forces what is written to the disk; what the disk refuses is tried for
+// as long as calls in flight are waited for.
+func (j *runJob) close(out *journal.Journal) error {
+	ctx, cancel := context.WithTimeout(context.Background(), j.flags.drain)
+	defer cancel()
+	return errors.Join(out.Flush(ctx), out.Close())
+}
+
+func (j *runJob) name() string {
+	switch len(j.args) {
+	case 0:
+		return "stdin"
+	case 1:
+		if j.args[0] == "-" {
+			return "stdin"
+		}
+		return j.args[0]
+	}
+	return fmt.Sprintf("%d files", len(j.args))
+}
+
+// check reads the whole input before anything is sent.
+func (j *runJob) check(ctx context.Context) (int64, error) {
+	sum, err := input.Scan(ctx, j.args, j.input)
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, &exitError{code: 130}
+		}
+		return 0, inputError(err)
+	}
+	if sum.ErrorCount > 0 && j.flags.onBadRow == "fail" {
+		for _, e := range sum.Errors {
+			fmt.Fprintln(j.stderr, j.mask(e.Error()))
+			if d := e.Detail(); d != "" {
+				fmt.Fprintln(j.stderr, j.mask(d))
+			}
+		}
+		if n := sum.ErrorCount - int64(len(sum.Errors)); n > 0 {
+			fmt.Fprintf(j.stderr, "and %d more\n", n)
+		}
+		return 0, &exitError{exitUsage, fmt.Errorf("%w; nothing was sent (--on-bad-row emit goes on without them)", sum.Err())}
+	}
+	if j.flags.onBadRow == "emit" {
+		return sum.Rows + sum.ErrorCount, nil
+	}
+	return sum.Rows, nil
+}
+
+func inputError(err error) error {
+	return &exitError{exitUsage, err}
+}
+
+// open opens the output.
+func (j *runJob) open() (*journal.Journal, error) {
+	if j.flags.output == "" {
+		return journal.Stream(j.stdout), nil
+	}
+	m := journal.Manifest{Mete: version(), Fingerprints: j.fingerprints()}
+	for _, path := range j.args {
+		if in, err := journal.ReadInput(path); err == nil && path != "-" {
+			m.Inputs = append(m.Inputs, in)
+		}
+	}
+	out, err := journal.Open(j.flags.output, journal.Options{
+		Resume: j.flags.resume, Overwrite: j.flags.overwrite, Fsync: journal.Fsync(j.flags.fsync), Manifest: m, Run: j.id,
+	})
+	if err == nil {
+		return out, nil
+	}
+	code := exitIO
+	if _, ok := errors.AsType[*journal.ExistsError](err); ok {
+		code = exitUsage
+	}
+	if _, ok := errors.AsType[*journal.LockedError](err); ok {
+		code = exitLocked
+	}
+	if _, ok := errors.AsType[*journal.ForeignError](err); ok {
+		code = exitLocked
+	}
+	if _, ok := errors.AsType[*journal.BadLineError](err); ok {
+		code = exitLocked
+	}
+	return nil, &exitError{code, err}
+}
+
+// end prints the summary and turns how the run ended into an exit code.
+func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, flushed error) error {
+	code, how, err := exitOK, "finished", error(nil)
+	gone := errors.Is(res.Err, journal.ErrReaderGone) || errors.Is(flushed, journal.ErrReaderGone)
+	switch {
+	case gone:
+		code, how = 141, "the reader of the output has gone"
+	case signals.code() != 0:
+		code, how = signals.code(), "interrupted"
+	case res.Err != nil || flushed != nil:
+		err = errors.Join(res.Err, flushed)
+		code, how = exitIO, "stopped"
+		if _, ok := errors.AsType[*input.RowError](err); ok {
+			code = exitUsage
+		}
+	case len(res.Parked) > 0:
+		code, how = exitProvider, "stopped: "+strings.Join(res.Parked, "; ")
+	case s.Rows.Failed > 0 || res.Bad > 0:
+		code = exitFailed
+	}
+	s.Name, s.End, s.Output = j.name(), how, j.flags.output
+	if res.Unfinished > 0 || (code != exitOK && code != exitFailed) {
+		s.Resume = j.resumeCommand()
+	}
+	if !j.flags.quiet && !gone {
+		switch j.flags.summary {
+		case "text":
+			_ = s.WriteText(j.stderr, j.display.Width())
+		case "json":
+			_ = s.WriteJSON(j.stderr)
+		}
+	}
+	if err != nil {
+		err = errors.New(j.mask(err.Error()))
+	}
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code, err}
+}
+
+// resumeCommand is what to type to go on; empty if the run had no output file.
+func (j *runJob) resumeCommand() string {
+	if j.flags.output == "" {
+		return ""
+	}
+	words := []string{"mete"}
+	resume := false
+	for _, a := range os.Args[1:] {
+		switch a {
+		case "--overwrite":
+			continue
+		case "--resume":
+			resume = true
+		}
+		words = append(words, shellQuote(a))
+	}
+	if !resume {
+		words = append(words, "--resume")
+	}
+	return j.mask(strings.Join(words, " "))
+}
+
+// render is how a record is shown to a person: one short line.
+func render(dst []byte, r *record.Record) []byte {
+	status := fmt.Sprint(r.Status)
+	if r.Status == 0 {
+		status = "---"
+	}
+	dst = fmt.Appendf(dst, "%s  %-6s %s  %d B  %.0f ms", status, r.Method, printable(r.URL), r.BodyBytes+int64(len(r.Body)), float64(r.Latency)/1e6)
+	if r.Error != nil {
+		dst = fmt.Appendf(dst, "  %s: %s", r.Error.Kind, printable(r.Error.Message))
+	}
+	return append(dst, '\n')
+}
+
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return '?'
+		}
+		return c
+	}, s)
+}

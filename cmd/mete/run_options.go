@@ -1,0 +1,398 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/config"
+	"github.com/metehq/mete/cmd/mete/internal/input"
+	"github.com/metehq/mete/cmd/mete/internal/progress"
+	"github.com/metehq/mete/cmd/mete/internal/runner"
+)
+
+// prepare turns flags and file into a run. Every error is one of usage:
+// nothing has been sent.
+func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
+	for _, e := range []struct {
+		flag, value string
+		allowed     []string
+	}{
+		{"body", f.bodies, []string{"auto", "file", "none"}},
+		{"on-bad-row", f.onBadRow, []string{"fail", "emit", "skip"}},
+		{"on-change", f.onChange, []string{"fail", "rerun", "keep"}},
+		{"summary", f.summary, []string{"text", "json", "none"}},
+		{"fsync", f.fsync, []string{"1s", "always", "never"}},
+		{"color", f.color, []string{"auto", "always", "never"}},
+	} {
+		if !slices.Contains(e.allowed, e.value) {
+			return nil, fmt.Errorf("--%s %s: want %s", e.flag, e.value, strings.Join(e.allowed, ", "))
+		}
+	}
+	if f.resume && f.overwrite {
+		return nil, errors.New("--resume and --overwrite exclude each other")
+	}
+	if f.output == "" && (f.resume || f.overwrite) {
+		return nil, errors.New("--resume and --overwrite need -o FILE")
+	}
+	mode, err := progress.ParseMode(f.progress)
+	if err != nil {
+		return nil, fmt.Errorf("--progress: %w", err)
+	}
+	maxLine, err := parseSize(f.maxLine)
+	if err != nil || maxLine < 1 || maxLine > 1<<30 {
+		return nil, fmt.Errorf("--max-line %s: want a size from 1 to 1GiB, as in 16MiB", f.maxLine)
+	}
+	file := &config.File{}
+	if f.configFile != "" {
+		if file, err = config.Load(f.configFile, os.LookupEnv); err != nil {
+			return nil, &configError{err}
+		}
+	}
+	j := &runJob{
+		flags: f, args: args, stdin: c.InOrStdin(), stdout: c.OutOrStdout(), stderr: c.ErrOrStderr(),
+		scan: input.Scannable(args), id: newRunID(),
+	}
+	j.input = input.Options{Format: f.format, MaxLine: int(maxLine), AllowFiles: f.allowFiles, OnDuplicate: f.duplicates}
+	j.display = f.display(mode, j)
+	if err := f.options(c, j, file); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// configError prints as it is: its lines begin with the place, to be clicked.
+type configError struct{ error }
+
+func (f *runFlags) display(mode progress.Mode, j *runJob) progress.Options {
+	d := progress.Options{Out: j.stderr, Width: func() int { return 80 }}
+	if w, ok := j.stderr.(*os.File); ok {
+		d = progress.Detect(w, f.color, os.Getenv)
+	}
+	d.Mode, d.Quiet = mode, f.quiet
+	// Short lines for a person and a moving bar do not go together.
+	if out, ok := j.stdout.(*os.File); ok && f.output == "" && isatty.IsTerminal(out.Fd()) {
+		if d.Mode == progress.Auto {
+			d.Mode = progress.None
+		}
+		j.options.Render = render
+	}
+	if d.Width == nil {
+		d.Width = func() int { return 80 }
+	}
+	return d
+}
+
+// options fills in what the runner needs.
+func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File) error {
+	o := &j.options
+	o.Run = j.id
+	o.UserAgent = "mete/" + version()
+	o.OnBadRow, o.OnChange = f.onBadRow, f.onChange
+	o.Bodies = runner.Bodies(f.bodies)
+	o.Idempotent = f.idempotent
+	o.Grace = f.drain
+	if f.idempotencyKey != "off" {
+		o.IdempotencyHeader = f.idempotencyKey
+	}
+	headers, err := f.requestHeaders()
+	if err != nil {
+		return err
+	}
+	o.Headers = headers
+	j.mask = func(text string) string {
+		text = file.Mask(text)
+		for _, h := range headers {
+			if v := h.Value.Reveal(); h.Value.IsSecret() && len(v) >= 4 {
+				text = strings.ReplaceAll(text, v, "***")
+			}
+		}
+		return text
+	}
+	o.Mask = j.mask
+	if o.TLS, err = f.tls(); err != nil {
+		return err
+	}
+	limits, err := f.flagLimits()
+	if err != nil {
+		return err
+	}
+	concurrency, err := f.flagConcurrency()
+	if err != nil {
+		return err
+	}
+	state, err := f.stateFolder(file)
+	if err != nil {
+		return err
+	}
+	spec := func(base runner.Spec) runner.Spec {
+		f.override(c, &base, limits, concurrency)
+		base.Gate.State = state
+		return base
+	}
+	defaults := runner.Spec{
+		Gate:     mete.Config{Concurrency: 16, Retry: mete.Retry{Attempts: 4}},
+		Timeout:  config.Timeout{Connect: 5 * time.Second, Attempt: time.Minute},
+		MaxPause: 24 * time.Hour,
+	}
+	if f.configFile != "" {
+		s := file.Defaults
+		defaults.Gate.Concurrency, defaults.Gate.Retry = s.Concurrency, s.Retry
+		defaults.Timeout, defaults.MaxPause = s.Timeout, s.MaxPause
+	}
+	o.Other = spec(defaults)
+	o.Providers = map[string]*runner.Spec{}
+	for i := range file.Providers {
+		p := &file.Providers[i]
+		s := spec(runner.Spec{
+			Base: p.Base(), Auth: p.Auth, Headers: p.Headers, Gate: p.Gate,
+			Timeout: p.Timeout, Idempotent: p.Idempotent, MaxPause: p.MaxPause,
+		})
+		o.Providers[p.Name] = &s
+	}
+	return f.resolve(j, file)
+}
+
+// resolve says how relative URLs become absolute.
+func (f *runFlags) resolve(j *runJob, file *config.File) error {
+	o := &j.options
+	if f.baseURL != "" {
+		u, err := url.Parse(f.baseURL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+			return fmt.Errorf("--base-url wants http:// or https:// and a host")
+		}
+		j.input.BaseURL = u
+	}
+	o.Provider = f.provider
+	if f.provider != "" {
+		p := o.Providers[f.provider]
+		if p == nil {
+			return fmt.Errorf("--provider %s is not in %s%s", f.provider, orNone(f.configFile), didYouMean(f.provider, file))
+		}
+		if j.input.BaseURL == nil {
+			j.input.BaseURL = p.Base
+		}
+	}
+	j.input.ResolveProvider = func(name string) (*url.URL, bool) {
+		if p := o.Providers[name]; p != nil {
+			return p.Base, true
+		}
+		return nil, false
+	}
+	return nil
+}
+
+func orNone(path string) string {
+	if path == "" {
+		return "a configuration: name one with -f FILE"
+	}
+	return path
+}
+
+func didYouMean(_ string, file *config.File) string {
+	if len(file.Providers) == 0 {
+		return ""
+	}
+	var names []string
+	for _, p := range file.Providers {
+		names = append(names, p.Name)
+	}
+	return ", which has " + strings.Join(names, ", ")
+}
+
+// override lets flags win over the file.
+func (f *runFlags) override(c *cobra.Command, s *runner.Spec, limits []mete.Limit, concurrency int) {
+	changed := c.Flags().Changed
+	if len(limits) > 0 {
+		units := map[string]bool{}
+		for _, l := range limits {
+			units[l.Unit] = true
+		}
+		kept := slices.DeleteFunc(slices.Clone(s.Gate.Limits), func(l mete.Limit) bool {
+			return units[l.Unit] || (l.Unit == mete.Requests && units[""])
+		})
+		s.Gate.Limits = append(kept, limits...)
+	}
+	if f.concurrency != "" {
+		s.Gate.Concurrency = concurrency
+	}
+	if changed("retry") {
+		s.Gate.Retry.Attempts = f.retries + 1
+	}
+	if changed("retry-delay") {
+		s.Gate.Retry.Delay = f.retryDelay
+	}
+	if changed("timeout") {
+		s.Timeout.Attempt = f.timeout
+	}
+	if changed("connect-timeout") {
+		s.Timeout.Connect = f.connect
+	}
+	if changed("max-pause") {
+		s.MaxPause = f.maxPause
+	}
+	s.Gate.MaxWait, s.Gate.MaxQueue = -1, 0 // rows wait; there is nobody to shed for
+	s.Gate.Timeout = 0                      // the runner times each attempt itself
+}
+
+func (f *runFlags) flagLimits() ([]mete.Limit, error) {
+	var limits []mete.Limit
+	for _, text := range f.rates {
+		l, err := mete.ParseRate(text)
+		if err != nil {
+			return nil, fmt.Errorf("--rate %s: %w", text, err)
+		}
+		l.Burst = f.burst
+		limits = append(limits, l)
+	}
+	for _, text := range f.limits {
+		name, rate, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--limit %s: write NAME=RATE, as in tokens=90000/m", text)
+		}
+		l, err := mete.ParseRate(rate)
+		if err != nil {
+			return nil, fmt.Errorf("--limit %s: %w", text, err)
+		}
+		l.Name, l.Unit, l.Burst = name, name, f.burst
+		limits = append(limits, l)
+	}
+	if f.burst < 0 {
+		return nil, fmt.Errorf("--burst %d: want at least 1", f.burst)
+	}
+	seen := map[string]bool{}
+	for _, l := range limits {
+		if key := l.Unit + " " + l.Per.String(); seen[key] {
+			return nil, fmt.Errorf("two limits per %v: which one holds?", l.Per)
+		} else {
+			seen[key] = true
+		}
+	}
+	return limits, nil
+}
+
+func (f *runFlags) flagConcurrency() (int, error) {
+	switch f.concurrency {
+	case "":
+		return 0, nil
+	case "auto":
+		return 0, errors.New("-c auto is not available yet")
+	}
+	n, err := strconv.Atoi(f.concurrency)
+	if err != nil || n < 1 || n > 100_000 {
+		return 0, fmt.Errorf("-c %s: want a number from 1 to 100000", f.concurrency)
+	}
+	return n, nil
+}
+
+// requestHeaders reads -H. A value with ${VAR} is a secret.
+func (f *runFlags) requestHeaders() ([]config.Header, error) {
+	var lines []string
+	for _, h := range f.headers {
+		path, ok := strings.CutPrefix(h, "@")
+		if !ok {
+			lines = append(lines, h)
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("-H @%s: %w", path, err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	var headers []config.Header
+	for _, line := range lines {
+		h, err := config.ParseHeader(line, os.LookupEnv)
+		if err != nil {
+			return nil, fmt.Errorf("-H: %w", err)
+		}
+		headers = append(headers, h)
+	}
+	return headers, nil
+}
+
+func (f *runFlags) tls() (*tls.Config, error) {
+	if !f.insecure && f.cacert == "" {
+		return nil, nil
+	}
+	cfg := &tls.Config{InsecureSkipVerify: f.insecure}
+	if f.cacert != "" {
+		pem, err := os.ReadFile(f.cacert)
+		if err != nil {
+			return nil, fmt.Errorf("--cacert: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--cacert %s: no certificate in it", f.cacert)
+		}
+	}
+	return cfg, nil
+}
+
+// stateFolder is where durable state goes; empty is nowhere.
+func (f *runFlags) stateFolder(file *config.File) (string, error) {
+	dir := f.state
+	if dir == "" {
+		dir = file.State.Reveal()
+	}
+	switch dir {
+	case "none":
+		return "", nil
+	case "":
+		base := os.Getenv("XDG_STATE_HOME")
+		if base == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", nil // nobody's home: keep nothing
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		return filepath.Join(base, "mete"), nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("--state: %w", err)
+	}
+	return dir, nil
+}
+
+// fingerprints tell a resume what has changed, without telling secrets.
+func (j *runJob) fingerprints() map[string]string {
+	hash := func(parts ...string) string {
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+		return hex.EncodeToString(sum[:8])
+	}
+	o := &j.options
+	var limits []string
+	for name, s := range o.Providers {
+		limits = append(limits, fmt.Sprint(name, s.Gate.Concurrency, s.Gate.Limits))
+	}
+	slices.Sort(limits)
+	limits = append(limits, fmt.Sprint(o.Other.Gate.Concurrency, o.Other.Gate.Limits))
+	return map[string]string{
+		"limits":   hash(limits...),
+		"template": hash(j.flags.baseURL, j.flags.provider),
+	}
+}
+
+func newRunID() string {
+	return time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:6])
+}
