@@ -24,6 +24,7 @@ type Bucket struct {
 	log     cells
 	before  pacer // full, as it was before the oldest cell
 	stretch float64
+	stopped time.Duration // when the rate became 0; time stands still since
 }
 
 // NewBucket returns a full bucket.
@@ -31,7 +32,7 @@ func NewBucket(s BucketSpec) *Bucket {
 	b := &Bucket{stretch: 1}
 	b.full.due = fresh
 	b.set(s)
-	b.full.span, b.full.units = s.Per, s.N
+	b.full.span, b.full.units = s.Per, max(s.N, 1)
 	return b
 }
 
@@ -47,23 +48,37 @@ func (b *Bucket) set(s BucketSpec) {
 	}
 }
 
-// Update changes the limit. The level stays, but never above the new burst.
+// Update changes the limit. The level stays, to a part of a unit, but never
+// above the new burst. What was taken before can no longer be refunded.
 func (b *Bucket) Update(now time.Duration, s BucketSpec) {
-	level := b.Free(now)
-	fresh := b.full.due == fresh
-	raised := s.Burst > b.spec.Burst
-	b.set(s)
-	b.full.span, b.full.units, b.full.frac = b.scaled(), s.N, 0
-	b.log = cells{}
-	if s.N == 0 || (fresh && !raised) {
+	s.Burst = max(s.Burst, 1)
+	if s == b.spec {
 		return
 	}
-	// The time until full follows from the level that is kept.
-	missing := b.spec.Burst - min(level, b.spec.Burst)
-	b.full.due = now
-	if missing > 0 {
-		b.full.push(now, 0, missing)
+	at, old := b.time(now), b.spec.Burst
+	missing := 0.0
+	if due := b.full.ready(0); due > at {
+		missing = float64(due-at) / float64(b.full.span) * float64(b.full.units)
 	}
+	b.set(s)
+	b.log.head = b.log.tail
+	b.stopped = now
+	if s.N > 0 {
+		b.full.span, b.full.units, b.full.frac = b.scaled(), s.N, 0
+	}
+	if missing += float64(s.Burst - old); missing > 0 {
+		b.full.due = plus(now, ceil(missing/float64(b.full.units)*float64(b.full.span)))
+	} else {
+		b.full.due = min(b.full.due, now)
+	}
+}
+
+// time is now, unless the rate is 0: then nothing flows in.
+func (b *Bucket) time(now time.Duration) time.Duration {
+	if b.spec.N == 0 {
+		return b.stopped
+	}
+	return now
 }
 
 func (b *Bucket) scaled() time.Duration { return ceil(float64(b.spec.Per) * b.stretch) }
@@ -98,9 +113,7 @@ func (b *Bucket) Backlog(now time.Duration, ahead, n int64) time.Duration {
 
 // Take implements Meter. A bucket does not tell a grant from a sending.
 func (b *Bucket) Take(now time.Duration, n int64, onWire bool) Charge {
-	if b.full.units == 0 {
-		return Charge{}
-	}
+	now = b.time(now)
 	b.forget(now)
 	if b.log.len() == 0 {
 		b.before = b.full
@@ -137,10 +150,7 @@ func (b *Bucket) Sent(time.Duration, *Charge) {}
 
 // Settle implements Meter.
 func (b *Bucket) Settle(now time.Duration, c *Charge, actual int64) {
-	if b.full.units == 0 {
-		c.n = actual
-		return
-	}
+	now = b.time(now)
 	diff := actual - c.n
 	c.n = actual
 	if diff > 0 {
@@ -164,7 +174,7 @@ func (b *Bucket) Settle(now time.Duration, c *Charge, actual int64) {
 
 // Free implements Meter.
 func (b *Bucket) Free(now time.Duration) int64 {
-	if b.full.units == 0 || b.full.due <= now {
+	if now = b.time(now); b.full.due <= now {
 		return b.spec.Burst
 	}
 	left := b.full.due - now
@@ -191,7 +201,8 @@ func (b *Bucket) Stretch(now time.Duration, factor float64) {
 // Rebase implements Meter.
 func (b *Bucket) Rebase(now time.Duration) {
 	b.log.head = b.log.tail
-	if b.full.due != fresh && b.full.units > 0 {
+	b.stopped = now
+	if b.full.due != fresh {
 		b.full.due, b.full.frac = now, 0
 		b.full.push(now, 0, b.spec.Burst)
 	}

@@ -329,6 +329,49 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// A rate that is 0 for a while neither refills the bucket nor forgives a debt.
+func TestBucketClosedForAWhile(t *testing.T) {
+	open := BucketSpec{N: 10, Per: time.Second, Burst: 10}
+	b := NewBucket(open)
+	c := b.Take(0, 10, true)
+	b.Update(0, BucketSpec{Per: time.Second, Burst: 10})
+	if free := b.Free(time.Hour); free != 0 {
+		t.Errorf("closed for an hour: %d free", free)
+	}
+	b.Settle(time.Hour, &c, 15)
+	b.Update(time.Hour, open)
+	if free := b.Free(time.Hour); free != -5 {
+		t.Errorf("open again: %d free, want the debt of 5", free)
+	}
+	if r := b.Ready(time.Hour, 1); r != time.Hour+600*ms {
+		t.Errorf("next start at %v", r)
+	}
+}
+
+// Setting a limit over and over does not keep it from filling.
+func TestBucketUpdatedOften(t *testing.T) {
+	b := NewBucket(BucketSpec{N: 1, Per: time.Minute, Burst: 1})
+	b.Take(0, 1, true)
+	for i := range 600 {
+		b.Update(time.Duration(i)*100*ms, BucketSpec{N: 1, Per: time.Minute, Burst: 1 + int64(i%2)})
+	}
+	if r := b.Ready(time.Minute, 1); r > time.Minute+ms {
+		t.Errorf("ready at %v, want 1m", r)
+	}
+}
+
+// A charge from before a change is not taken for one from after it.
+func TestBucketSettledAfterUpdate(t *testing.T) {
+	b := NewBucket(BucketSpec{N: 1, Per: time.Hour, Burst: 10})
+	old := b.Take(0, 3, true)
+	b.Update(ms, BucketSpec{N: 1, Per: time.Hour, Burst: 20})
+	b.Take(2*ms, 5, true)
+	b.Settle(3*ms, &old, 0)
+	if free := b.Free(3 * ms); free != 2 {
+		t.Errorf("free is %d, want 2", free)
+	}
+}
+
 // Memory stays bounded whatever is cancelled and however long a log lives.
 func TestMemoryIsBounded(t *testing.T) {
 	w := NewWindow(WindowSpec{N: 20, Per: time.Hour})
