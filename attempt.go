@@ -12,8 +12,9 @@ import (
 type attempt struct {
 	parent   context.Context
 	permit   *Permit
-	own      Permit    // the permit itself, so that both are one allocation
-	deadline time.Time // zero is none
+	own      Permit             // the permit itself, so that both are one allocation
+	deadline time.Time          // zero is none
+	whole    context.CancelFunc // ends the whole call with its last attempt; may be nil
 
 	mu     sync.Mutex
 	inner  context.Context // once Done was called, if there is a deadline

@@ -491,8 +491,11 @@ func (g *Gate) reject(e *Rejected, again *Tries) error {
 	e.Gate = g.name
 	if again != nil {
 		e.Attempts = again.n
-		if e.Last == nil {
+		switch {
+		case e.Last == nil:
 			e.Last = again.last
+		case again.last != nil:
+			e.Last = fmt.Errorf("%w, after %w", e.Last, again.last)
 		}
 	}
 	return e

@@ -143,27 +143,49 @@ func (p *Permit) end(refund bool) {
 	g.stepAndUnlock(now)
 	if p.attempt != nil {
 		p.attempt.finish()
+		if p.attempt.whole != nil {
+			p.attempt.whole()
+		}
 	}
 }
 
 // Replay is for a transport that is about to send again, by itself, what the
 // permit was granted for. It blocks until every limit admits the repetition or
-// ctx ends. The permit is kept meanwhile; what was paid before stays paid.
+// ctx ends, and is refused at once if ctx will end before. The permit is kept
+// meanwhile; what was paid before stays paid. Where the gate was closed or a
+// limit lowered below the cost meanwhile, the permit is still good: the
+// repetition is charged and does not wait.
 func (p *Permit) Replay(ctx context.Context) error {
 	g := p.gate
-	again := &Permit{lane: g.holders(), costs: p.costs}
-	if err := g.admit(ctx, Call{Wire: p.wire}, again, &Tries{gate: g}); err != nil {
-		return err
+	again := &Permit{gate: g, lane: g.holders(), costs: p.costs, wire: p.wire}
+	g.mu.Lock()
+	g.q.pause.ended(p) // a probe that was lost is tried again
+	r, _ := g.q.impossible(again.lane, 0, again.costs)
+	if g.q.closed || r != "" {
+		g.q.grant(g.now(), again)
+		g.started(true)
+		g.mu.Unlock()
+	} else {
+		g.mu.Unlock()
+		if err := g.admit(ctx, Call{Wire: p.wire}, again, &Tries{gate: g}); err != nil {
+			return err
+		}
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	now := g.now()
+	g.q.book(now)
 	if p.released {
 		// The caller has gone meanwhile; nothing will be sent.
-		g.q.release(g.now(), again, true)
+		g.q.release(now, again, true)
+		g.stepAndUnlock(now)
 		return context.Cause(ctx)
 	}
-	p.paid, p.sent = append(p.paid[:0:0], again.paid...), false
+	if g.q.pause.probe == again {
+		g.q.pause.probe = p
+	}
+	p.paid, p.sent, p.granted = append(p.paid[:0:0], again.paid...), false, again.granted
 	g.replays++
+	g.stepAndUnlock(now)
 	return nil
 }
 

@@ -16,7 +16,8 @@ type Outcome struct {
 	// It ends a pause for good.
 	Answered bool
 	// Throttled says that the provider pushed back because of load or quota,
-	// and RetryAfter how long it asks to stay away, if Hinted.
+	// and RetryAfter how long it asks to stay away, if Hinted. A hint without
+	// a throttle delays only this call.
 	Throttled  bool
 	RetryAfter time.Duration
 	Hinted     bool
@@ -46,6 +47,7 @@ type Outcome struct {
 type Tries struct {
 	gate    *Gate
 	ctx     context.Context
+	cancel  context.CancelFunc // of Config.Total; may be nil
 	call    Call
 	n       int
 	born    time.Duration
@@ -62,6 +64,9 @@ type Tries struct {
 // Tries begins a call. Nothing is waited for or charged before Next.
 func (g *Gate) Tries(ctx context.Context, call Call) *Tries {
 	t := g.tries(ctx, call)
+	if d := g.cfg.Load().Total; d > 0 {
+		t.ctx, t.cancel = context.WithTimeout(ctx, d)
+	}
 	return &t
 }
 
@@ -74,7 +79,7 @@ func (g *Gate) tries(ctx context.Context, call Call) Tries {
 // a failure after the first attempt wraps the last outcome's Err too.
 func (t *Tries) Next() (*Permit, error) {
 	g := t.gate
-	a := &attempt{parent: t.ctx}
+	a := &attempt{parent: t.ctx, whole: t.cancel}
 	p := &a.own
 	a.permit, p.attempt = p, a
 	if t.delay > 0 {
@@ -100,6 +105,9 @@ func (t *Tries) Next() (*Permit, error) {
 	if err := g.admit(t.ctx, t.call, p, again); err != nil {
 		t.kept.Release()
 		t.kept = nil
+		if t.cancel != nil {
+			t.cancel()
+		}
 		return nil, err
 	}
 	if t.kept != nil {
@@ -169,6 +177,7 @@ func (t *Tries) Again(o Outcome) bool {
 		g.retries++
 		if g.cfg.Load().Retry.KeepPermit {
 			t.kept = p
+			g.q.pause.ended(p)
 		} else {
 			g.q.release(now, p, false)
 		}
@@ -201,12 +210,15 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 		if t.delay == 0 {
 			t.delay = retry.Backoff{Base: r.Base, Max: r.Max}.Delay(t.n)
 		}
+		if o.Hinted {
+			t.delay = max(t.delay, o.RetryAfter)
+		}
 		*at = now + t.delay
 	}
 	if deadline, ok := t.ctx.Deadline(); ok && *at >= deadline.Sub(g.base) {
 		return refuse(Deadline, bound)
 	}
-	if wait := g.cfg.Load().maxWait(); o.Throttled && wait > 0 && !t.call.Patient && *at-now > wait {
+	if wait := g.cfg.Load().maxWait(); (o.Throttled || o.Hinted) && wait > 0 && !t.call.Patient && *at-now > wait {
 		return refuse(Paused, bound)
 	}
 	if !o.Throttled && !o.Free && !g.budget.Again() {
