@@ -55,7 +55,7 @@ func (b *Bucket) Update(now time.Duration, s BucketSpec) {
 	if s == b.spec {
 		return
 	}
-	at, old := b.time(now), b.spec.Burst
+	at, old := b.time(now), b.spec
 	missing := 0.0
 	if due := b.full.ready(0); due > at {
 		missing = float64(due-at) / float64(b.full.span) * float64(b.full.units)
@@ -63,10 +63,19 @@ func (b *Bucket) Update(now time.Duration, s BucketSpec) {
 	b.set(s)
 	b.log.head = b.log.tail
 	b.stopped = now
+	more := s.Burst - old.Burst
+	if s.N == old.N && s.Per == old.Per && s.N > 0 { // exactly, then
+		if more > 0 {
+			b.full.push(now, 0, more)
+		} else {
+			b.full.pull(-more)
+		}
+		return
+	}
 	if s.N > 0 {
 		b.full.span, b.full.units, b.full.frac = b.scaled(), s.N, 0
 	}
-	if missing += float64(s.Burst - old); missing > 0 {
+	if missing += float64(more); missing > 0 {
 		b.full.due = plus(now, ceil(missing/float64(b.full.units)*float64(b.full.span)))
 	} else {
 		b.full.due = min(b.full.due, now)

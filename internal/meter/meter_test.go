@@ -353,7 +353,8 @@ func TestBucketUpdatedOften(t *testing.T) {
 	b := NewBucket(BucketSpec{N: 1, Per: time.Minute, Burst: 1})
 	b.Take(0, 1, true)
 	for i := range 600 {
-		b.Update(time.Duration(i)*100*ms, BucketSpec{N: 1, Per: time.Minute, Burst: 1 + int64(i%2)})
+		k := 1 + int64(i%2)
+		b.Update(time.Duration(i)*100*ms, BucketSpec{N: k, Per: time.Duration(k) * time.Minute, Burst: 1 + int64(i/2%2)})
 	}
 	if r := b.Ready(time.Minute, 1); r > time.Minute+ms {
 		t.Errorf("ready at %v, want 1m", r)
