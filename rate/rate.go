@@ -57,8 +57,8 @@ type Limiter struct {
 	wall    bool // the meter goes by the wall clock
 	last    time.Duration
 	line    line
-	spare   *waiter     // one that was granted, to be used again
-	timer   *time.Timer // nil while nobody waits
+	spare   *waiter       // one that was granted, to be used again
+	timer   *time.Timer   // nil while nobody waits
 	due     time.Duration // when it fires
 	scratch meter.Charge
 	granted int64
