@@ -2,6 +2,7 @@ package mete
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -157,23 +158,22 @@ func (p *Permit) end(refund bool) {
 // repetition is charged and does not wait.
 func (p *Permit) Replay(ctx context.Context) error {
 	g := p.gate
-	again := &Permit{gate: g, lane: g.holders(), costs: p.costs, wire: p.wire}
+	again := &Permit{lane: g.holders(), costs: p.costs}
 	g.mu.Lock()
 	g.q.pause.ended(p) // a probe that was lost is tried again
-	r, _ := g.q.impossible(again.lane, 0, again.costs)
-	if g.q.closed || r != "" {
-		g.q.grant(g.now(), again)
-		g.started(true)
-		g.mu.Unlock()
-	} else {
-		g.mu.Unlock()
-		if err := g.admit(ctx, Call{Wire: p.wire}, again, &Tries{gate: g}); err != nil {
-			return err
-		}
+	g.mu.Unlock()
+	err := g.admit(ctx, Call{Wire: p.wire}, again, &Tries{gate: g})
+	late := errors.Is(err, ErrDraining) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrNever)
+	if err != nil && !late {
+		return err
 	}
 	g.mu.Lock()
 	now := g.now()
 	g.q.book(now)
+	if late {
+		g.q.grant(now, again)
+		g.started(true)
+	}
 	if p.released {
 		// The caller has gone meanwhile; nothing will be sent.
 		g.q.release(now, again, true)
