@@ -1,6 +1,7 @@
 package metehttp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/quota"
 )
 
 // ErrBodyIdle is the error of a body that stood still for longer than BodyIdle.
@@ -23,7 +25,8 @@ func (idleError) Temporary() bool { return true }
 
 // hold ties the permit to the response's body: it is released at the end of
 // the body, at Close, at a read error, or when the request's context ends,
-// whichever comes first. A response without a body releases it at once.
+// whichever comes first. A response without a body releases it at once. The
+// context of req is the attempt's, so its timeout counts too.
 func hold(resp *http.Response, req *http.Request, permit *mete.Permit, idle time.Duration) {
 	none := resp.Body == nil || resp.Body == http.NoBody || req.Method == http.MethodHead ||
 		resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
@@ -35,8 +38,9 @@ func hold(resp *http.Response, req *http.Request, permit *mete.Permit, idle time
 	if ctx := req.Context(); ctx.Done() != nil {
 		b.stop = context.AfterFunc(ctx, b.release)
 	}
-	// A connection that was upgraded is written to as well.
+	// A connection that was upgraded is written to as well, and may be silent.
 	if w, ok := resp.Body.(io.Writer); ok {
+		b.idle = 0
 		resp.Body = &duplex{body: b, Writer: w}
 		return
 	}
@@ -120,3 +124,55 @@ func (b *body) standstill() {
 	b.mu.Unlock()
 	b.rc.Close()
 }
+
+// peekTime is how long the beginning of an error's body is waited for.
+const peekTime = 5 * time.Second
+
+// peek reads the beginning of an error's body, since many providers say only
+// there what is wrong, and puts it back. If that was the whole body, the
+// connection is free again and whole is true. What does not come within
+// peekTime is cut off.
+func peek(resp *http.Response) (head []byte, whole bool) {
+	rc := resp.Body
+	if rc == nil || rc == http.NoBody {
+		return nil, false
+	}
+	timer := time.AfterFunc(peekTime, func() { rc.Close() })
+	// One byte more tells a body of just this size from a longer one.
+	head, err := io.ReadAll(io.LimitReader(rc, quota.MaxBody+1))
+	if !timer.Stop() && err != nil {
+		err = ErrBodyIdle
+	}
+	p := &peeked{Reader: bytes.NewReader(head), rest: rc}
+	switch {
+	case err != nil:
+		p.rest = failed{err}
+	case len(head) <= quota.MaxBody:
+		p.rest = http.NoBody
+	}
+	if p.rest != rc {
+		rc.Close()
+		whole = true
+	}
+	resp.Body = p
+	return head[:min(len(head), quota.MaxBody)], whole
+}
+
+type peeked struct {
+	*bytes.Reader
+	rest io.ReadCloser
+}
+
+func (p *peeked) Read(b []byte) (int, error) {
+	if p.Len() > 0 {
+		return p.Reader.Read(b)
+	}
+	return p.rest.Read(b)
+}
+
+func (p *peeked) Close() error { return p.rest.Close() }
+
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
+func (f failed) Close() error             { return nil }

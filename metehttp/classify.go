@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,6 +44,9 @@ const (
 type Attempt struct {
 	Request  *http.Request
 	Response *http.Response // nil if none came
+	// Body is the beginning of the response's body, where many providers say
+	// what is wrong. It may be nil.
+	Body []byte
 	// Err is the error of the transport, or with a Response, of its body.
 	Err error
 	// Wire watched the attempt; it may be nil.
@@ -61,57 +65,82 @@ type Attempt struct {
 // (a name that does not exist, a certificate). A throttle was refused before
 // anything was done, so it may be repeated too. After bytes were sent, a
 // failure may be repeated if the method is idempotent (RFC 9110, 9.2.2) or the
-// attempt says so. In any case the body must be replayable.
+// attempt says so; once a success has begun to answer, only if the method is.
+// In any case the body must be replayable.
 func (a Attempt) Outcome() mete.Outcome {
-	repeatable := a.Replayable && (idempotentMethod(a.Request.Method) || a.Idempotent)
-	if a.Err != nil {
-		o := mete.Outcome{Err: a.Err}
-		class, unsent, final := inspect(a.Err)
-		if a.Wire != nil && a.Response == nil && a.Wire.Sent().IsZero() && class != Timeout {
-			unsent = true
-		}
-		switch {
-		case final:
-		case unsent || refusedStream(a.Err):
-			o.Repeat, o.Free = a.Replayable, true
-		default:
-			o.Repeat = repeatable
-		}
+	if a.Response != nil && (a.Err == nil || a.Response.StatusCode >= 400) {
+		o := a.status()
+		o.Repeat = o.Repeat && a.Replayable && !errors.Is(a.Err, context.Canceled)
 		return o
 	}
-	resp := a.Response
-	if resp.StatusCode < 400 {
-		return mete.Outcome{Answered: true}
+	o := mete.Outcome{Err: a.Err}
+	f := inspect(a.Err)
+	if f.class == Invalid && a.unsent() {
+		f = fault{class: Connect, unsent: true} // such as a proxy that refused
 	}
-	o := mete.Outcome{Err: &StatusError{Status: resp.StatusCode, Header: resp.Header}}
-	reading := quota.Parse(quota.Response{Status: resp.StatusCode, Header: resp.Header, Now: time.Now()})
-	if reading.Throttled {
-		o.Throttled, o.Free = true, true
-		o.RetryAfter, o.Hinted = reading.RetryAfter, reading.HasRetryAfter
-		o.Repeat = a.Replayable && !reading.Terminal
-		return o
-	}
-	switch resp.StatusCode {
-	case 500, 502, 503, 504, 408:
-		o.Repeat = repeatable
-	case 409:
-		o.Answered = true
-		o.Repeat = repeatable && !idempotentMethod(a.Request.Method)
-	case 421, 425:
-		o.Answered = true
+	switch {
+	case f.final:
+	case a.Response != nil:
+		o.Repeat = a.Replayable && idempotentMethod(a.Request.Method)
+	case f.unsent || a.unsent():
 		o.Repeat, o.Free = a.Replayable, true
 	default:
-		o.Answered = resp.StatusCode < 500
+		o.Repeat = a.Replayable && a.harmless()
+	}
+	if f.throttled {
+		o.Throttled, o.Free = true, true
 	}
 	return o
+}
+
+// status judges a response by what it says.
+func (a Attempt) status() mete.Outcome {
+	status := a.Response.StatusCode
+	if status < 400 {
+		return mete.Outcome{Answered: true}
+	}
+	r := quota.Parse(quota.Response{Status: status, Header: a.Response.Header, Body: a.Body, Now: time.Now()})
+	o := mete.Outcome{
+		Err:        &StatusError{Status: status, Header: a.Response.Header, RetryAfter: r.RetryAfter},
+		RetryAfter: r.RetryAfter,
+		Hinted:     r.HasRetryAfter,
+	}
+	switch {
+	case r.Throttled:
+		o.Throttled, o.Free = true, true
+		o.Repeat = status != http.StatusTeapot // with a delay this is a ban
+	case status == 500, status == 502, status == 503, status == 504, status == 408:
+		o.Repeat = a.harmless()
+	case status == 409: // with a key: the first request is still at work
+		o.Answered = true
+		o.Repeat = a.Idempotent && !idempotentMethod(a.Request.Method)
+	case status == 421, status == 425: // refused before it was processed
+		o.Answered = true
+		o.Repeat, o.Free = true, true
+	default:
+		o.Answered = status < 500
+	}
+	o.Repeat = o.Repeat && !r.Terminal
+	return o
+}
+
+// harmless reports whether doing it twice is as good as once.
+func (a Attempt) harmless() bool { return a.Idempotent || idempotentMethod(a.Request.Method) }
+
+// unsent reports whether surely nothing was sent.
+func (a Attempt) unsent() bool {
+	return a.Err != nil && a.Response == nil && a.Wire != nil && a.Wire.unsent()
 }
 
 // Class names the kind of the attempt's failure; empty is success.
 func (a Attempt) Class() Class {
 	if a.Err != nil {
-		class, _, _ := inspect(a.Err)
-		if a.Response != nil && class != Timeout && class != Canceled {
+		class := inspect(a.Err).class
+		switch {
+		case a.Response != nil && class != Timeout && class != Canceled:
 			return BodyRead
+		case class == Invalid && a.unsent():
+			return Connect
 		}
 		return class
 	}
@@ -136,6 +165,8 @@ func (a Attempt) Class() Class {
 type StatusError struct {
 	Status int
 	Header http.Header
+	// RetryAfter is how long the provider asks to stay away; 0 if it does not.
+	RetryAfter time.Duration
 }
 
 // Error implements error.
@@ -143,56 +174,109 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the provider answered %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// inspect finds out what an error of the transport means: its class, whether
-// surely nothing was sent, and whether a repetition is bound to fail.
-func inspect(err error) (class Class, unsent, final bool) {
-	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return DNS, true, dns.IsNotFound
-	}
-	if cert(err) {
-		return TLS, true, true
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "dial" || op.Op == "proxyconnect") {
-		return Connect, true, false
-	}
-	if err.Error() == "net/http: TLS handshake timeout" {
-		return TLS, true, false
-	}
-	if errors.Is(err, context.Canceled) {
-		return Canceled, false, true
-	}
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-		return Timeout, false, false
-	}
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
-		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), refusedStream(err), isStream(err):
-		return Reset, false, false
-	}
-	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return Reset, false, false
-	}
-	if s := err.Error(); s == "http: server closed idle connection" || s == "net/http: HTTP/1.x transport connection broken" {
-		return Reset, false, false
-	}
-	return Invalid, false, true
+// fault is what an error of the transport means.
+type fault struct {
+	class     Class
+	unsent    bool // surely nothing was sent, or nothing was processed
+	final     bool // a repetition is bound to fail, or nobody waits for it
+	throttled bool
 }
 
-func cert(err error) bool {
+func inspect(err error) fault {
+	text := err.Error()
+	if errors.Is(err, context.Canceled) || strings.HasPrefix(text, "net/http: request canceled") {
+		return fault{class: Canceled, final: true}
+	}
+	if handshake(err) {
+		return fault{class: TLS, unsent: true, final: true}
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		// Without a free file descriptor a name may seem not to exist
+		// (golang/go#18588).
+		return fault{class: DNS, unsent: true, final: dns.IsNotFound && !tooManyFiles(err)}
+	}
+	op, isOp := errors.AsType[*net.OpError](err)
+	if isOp && (op.Op == "dial" || op.Op == "proxyconnect" || op.Op == "socks connect") {
+		return fault{class: Connect, unsent: true}
+	}
+	if text == "net/http: TLS handshake timeout" {
+		return fault{class: TLS, unsent: true}
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return fault{class: Timeout}
+	}
+	if f, ok := inspectHTTP2(err, text); ok {
+		return f
+	}
+	switch {
+	case isOp && op.Op == "write", errors.Is(err, syscall.EPIPE):
+		return fault{class: Write}
+	case isOp, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, net.ErrClosed),
+		text == "http: server closed idle connection",
+		strings.HasPrefix(text, "net/http: HTTP/1.x transport connection broken"):
+		return fault{class: Reset}
+	}
+	return fault{class: Invalid, final: true}
+}
+
+// handshake reports whether TLS failed for a reason that stays: a certificate,
+// or an alert of the protocol.
+func handshake(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return true
 	}
-	if _, ok := errors.AsType[tls.AlertError](err); ok {
-		return true
-	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return true
 	}
-	_, ok := errors.AsType[x509.HostnameError](err)
-	return ok
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "remote error" || op.Op == "local error") || strings.HasPrefix(err.Error(), "tls: ")
+}
+
+func tooManyFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || strings.Contains(err.Error(), "too many open files")
+}
+
+// The HTTP/2 errors of net/http that mean that the request was not processed:
+// it came after the last stream that the server accepted, or met a connection
+// that was no longer usable. They have neither names nor types.
+var unprocessed = []string{
+	"http2: Transport received Server's graceful shutdown GOAWAY",
+	"http2: Transport received GOAWAY from server ErrCode:",
+	"http2: client conn not usable",
+	"http2: client conn could not be established",
+	"http2: client conn is closed",
+}
+
+// inspectHTTP2 reads the errors of HTTP/2 (RFC 9113, 8.7).
+func inspectHTTP2(err error, text string) (f fault, ok bool) {
+	f.class = Reset
+	if strings.Contains(text, "GOAWAY") && strings.Contains(text, "ENHANCE_YOUR_CALM") {
+		f.throttled = true
+	}
+	for _, s := range unprocessed {
+		if strings.Contains(text, s) {
+			f.unsent = true
+			return f, true
+		}
+	}
+	var stream streamError
+	if errors.As(err, &stream) {
+		f.unsent = stream.Code == refusedStream
+		f.throttled = stream.Code == enhanceYourCalm
+		return f, true
+	}
+	lost := strings.HasPrefix(text, "http2: server sent GOAWAY") ||
+		strings.HasPrefix(text, "http2: client connection lost") ||
+		strings.HasPrefix(text, "http2: client connection force closed") ||
+		strings.HasPrefix(text, "connection error: ")
+	return f, lost
 }
 
 // streamError has the shape by which net/http lets its HTTP/2 stream errors be
@@ -207,18 +291,10 @@ type streamCode uint32
 
 func (streamError) Error() string { return "http2: stream error" }
 
-// refused is REFUSED_STREAM of RFC 9113: the request was not processed.
-const refused streamCode = 7
-
-func refusedStream(err error) bool {
-	var e streamError
-	return errors.As(err, &e) && e.Code == refused
-}
-
-func isStream(err error) bool {
-	var e streamError
-	return errors.As(err, &e)
-}
+const (
+	refusedStream   streamCode = 0x7
+	enhanceYourCalm streamCode = 0xb
+)
 
 func bodyReplayable(req *http.Request) bool {
 	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
@@ -232,6 +308,7 @@ func idempotentMethod(method string) bool {
 	return false
 }
 
+// keyed reports whether the request has an idempotency key, as net/http sees it.
 func keyed(req *http.Request) bool {
-	return req.Header.Get("Idempotency-Key") != "" || req.Header.Get("X-Idempotency-Key") != ""
+	return req.Header["Idempotency-Key"] != nil || req.Header["X-Idempotency-Key"] != nil
 }

@@ -6,7 +6,8 @@
 // net/http sends again by itself, too. A permit is held until the response's
 // body has been read to its end or closed, since that is how long the
 // provider works for the call. Starts are stamped when the request goes to the
-// wire, so that a slow handshake cannot bunch them.
+// wire, so that a slow handshake cannot bunch them. A Base that does not call
+// the hooks of net/http/httptrace has its starts stamped when it answers.
 //
 // Request bodies are streamed and never buffered. A request is repeated only
 // where that is safe: see Attempt.Outcome.
@@ -14,7 +15,7 @@ package metehttp
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -30,8 +31,8 @@ import (
 type Transport struct {
 	// Gate chooses the gate of a request.
 	Gate func(*http.Request) (*mete.Gate, error)
-	// Base makes the requests. It should keep as many idle connections as
-	// there are permits; NewPool does.
+	// Base makes the requests; nil is http.DefaultTransport. It should keep as
+	// many idle connections as there are permits; NewPool does.
 	Base http.RoundTripper
 	// Idempotent says that a repeated POST or PATCH does no harm. A request
 	// with an Idempotency-Key is taken to be so anyway.
@@ -84,6 +85,21 @@ func WithCall(ctx context.Context, c mete.Call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
+// CloseIdleConnections closes those of Base. http.Client's method of that name
+// calls it.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
+}
+
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	gate, err := t.Gate(req)
@@ -94,6 +110,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	call, _ := req.Context().Value(callKey{}).(mete.Call)
 	call.Wire = gate.Stamped()
 	tries := gate.Tries(req.Context(), call)
+	var last error
 	for {
 		permit, err := tries.Next()
 		if err != nil {
@@ -102,69 +119,75 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 			return nil, err
 		}
-		resp, again, err := t.attempt(req, tries, permit, call.Wire)
+		resp, o, again, err := t.attempt(req, tries, permit, call.Wire, last)
 		switch {
 		case again:
+			last = o.Err
 			continue
 		case err == nil:
 			return resp, nil
-		}
-		permit.Release()
-		if refusal := tries.Refusal(); refusal != nil {
-			return nil, refusal
+		case tries.Refusal() != nil:
+			return nil, tries.Refusal()
 		}
 		return nil, err
 	}
 }
 
 // attempt makes one attempt and reports whether there is to be another one.
-func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.Permit, stamped bool) (resp *http.Response, again bool, err error) {
-	returned := false
+// last is the error of the attempt before.
+func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.Permit, stamped bool, last error) (resp *http.Response, o mete.Outcome, again bool, err error) {
+	kept := true
 	defer func() {
-		if !returned {
-			permit.Release() // a panic in the base transport
+		if kept {
+			permit.Release() // a failure, or a panic in the base transport
 		}
 	}()
+	done := Attempt{Replayable: bodyReplayable(req), Idempotent: t.Idempotent || keyed(req)}
 	ctx := tries.Context()
-	var wire *Wire
-	if stamped {
-		wire = &Wire{}
-		ctx = wire.Watch(ctx, permit)
+	// Whether anything was sent decides if other requests may be repeated.
+	if stamped || done.Replayable && !done.Idempotent && !idempotentMethod(req.Method) {
+		done.Wire = &Wire{}
+		ctx = done.Wire.Watch(ctx, permit)
 	}
 	out := req.WithContext(ctx)
 	if tries.Attempts() > 1 && req.Body != nil && req.Body != http.NoBody {
 		body, err := req.GetBody()
 		if err != nil {
-			returned = true
-			return nil, false, err
+			return nil, o, false, fmt.Errorf("metehttp: the request's body cannot be had again: %w, after %w", err, last)
 		}
 		out.Body = body
 	}
-	resp, err = t.Base.RoundTrip(out)
-	done := Attempt{Request: out, Response: resp, Err: err, Wire: wire, Replayable: bodyReplayable(req), Idempotent: t.Idempotent || keyed(req)}
-	if err != nil && req.Context().Err() != nil {
-		done.Replayable = false // the caller has gone
+	resp, err = t.base().RoundTrip(out)
+	done.Request, done.Response, done.Err = out, resp, err
+	if done.Wire != nil && done.Wire.Sent().IsZero() && !done.unsent() {
+		permit.Sent() // no hook told when
 	}
-	again = tries.Again(done.Outcome())
-	returned = true
+	whole := false
+	if err == nil && resp.StatusCode >= 400 {
+		done.Body, whole = peek(resp)
+	}
+	o = done.Outcome()
+	again = tries.Again(o)
 	switch {
-	case again && resp != nil:
-		drain(resp.Body)
-	case !again && err == nil:
-		hold(resp, req, permit, t.BodyIdle)
+	case again:
+		kept = false
+		if resp != nil {
+			resp.Body.Close()
+		}
+	case err == nil:
+		if resp.Request == out {
+			resp.Request = req
+		}
+		if !whole {
+			kept = false
+			hold(resp, out, permit, t.BodyIdle)
+		}
 	}
-	return resp, again, err
+	return resp, o, again, err
 }
 
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		req.Body.Close()
 	}
-}
-
-// drain reads what little is left of a body, so that the connection can be
-// used again, and closes it.
-func drain(body io.ReadCloser) {
-	_, _ = io.CopyN(io.Discard, body, 64<<10)
-	body.Close()
 }

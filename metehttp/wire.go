@@ -2,6 +2,8 @@ package metehttp
 
 import (
 	"context"
+	"crypto/tls"
+	"net"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -11,56 +13,84 @@ import (
 
 // Wire watches one attempt from the gate to the connection. It stamps the
 // start when the request is about to be written, and makes what net/http
-// sends again by itself wait for the limits.
+// sends again by itself wait for the limits. If they do not admit that before
+// the attempt's context ends, nothing is sent.
 //
 // Its methods may be called once the attempt has ended.
 type Wire struct {
 	permit *mete.Permit
 	ctx    context.Context
+	trace  httptrace.ClientTrace
 
 	mu      sync.Mutex
-	asked   time.Time
+	asking  bool      // for a connection, since asked
+	asked   time.Time // zero if it never did
 	conn    time.Duration
 	sent    time.Time
 	first   time.Time
 	replays int
-	reused  bool
+	paid    bool     // for the replay that comes next
+	used    net.Conn // the last one
 }
 
 // Watch returns a context whose request is watched. It may be called once.
 func (w *Wire) Watch(ctx context.Context, permit *mete.Permit) context.Context {
 	w.permit, w.ctx = permit, ctx
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:              w.getConn,
-		GotConn:              w.gotConn,
-		GotFirstResponseByte: w.firstByte,
-	})
+	w.trace.GetConn = w.getConn
+	w.trace.GotConn = w.gotConn
+	w.trace.GotFirstResponseByte = w.firstByte
+	return httptrace.WithClientTrace(ctx, &w.trace)
 }
 
+// getConn lets a replay wait before it occupies a connection, if that is surely
+// HTTP/1. HTTP/2 calls it under the lock of its pool, where waiting would stop
+// everybody, or not at all: there gotConn is the place.
 func (w *Wire) getConn(string) {
 	w.mu.Lock()
-	replay := !w.sent.IsZero()
+	replay := !w.sent.IsZero() && !w.paid
 	if replay {
-		w.replays++
+		c, ok := w.used.(*tls.Conn)
+		replay = ok && c.ConnectionState().NegotiatedProtocol != "h2"
 	}
 	w.mu.Unlock()
 	if replay {
-		// The connection was lost and the request is about to be sent again.
-		// If it is not admitted, its context has ended and nothing is sent.
-		_ = w.permit.Replay(w.ctx)
+		w.pay()
 	}
 	w.mu.Lock()
-	w.asked = time.Now()
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	w.asking, w.asked = true, time.Now()
 }
 
 func (w *Wire) gotConn(info httptrace.GotConnInfo) {
 	now := time.Now()
 	w.mu.Lock()
-	w.conn += now.Sub(w.asked)
-	w.sent, w.reused = now, info.Reused
+	if w.asking {
+		w.conn += now.Sub(w.asked)
+		w.asking = false
+	}
+	replay := !w.sent.IsZero() && !w.paid
+	w.mu.Unlock()
+	if replay {
+		w.pay()
+		now = time.Now()
+	}
+	w.mu.Lock()
+	w.sent, w.paid, w.used = now, false, info.Conn
 	w.mu.Unlock()
 	w.permit.Sent()
+}
+
+// pay waits until the limits admit that the request is sent again.
+func (w *Wire) pay() {
+	if err := w.permit.Replay(w.ctx); err != nil {
+		// The hooks of net/http cannot refuse, but its context can. It ends:
+		// there is no other reason to refuse a replay.
+		<-w.ctx.Done()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replays++
+	w.paid = true
 }
 
 func (w *Wire) firstByte() {
@@ -96,4 +126,12 @@ func (w *Wire) Replays() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.replays
+}
+
+// unsent reports whether the attempt asked for a connection and got none. A
+// transport without the hooks of httptrace never asks.
+func (w *Wire) unsent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent.IsZero() && !w.asked.IsZero()
 }
