@@ -2,8 +2,8 @@
 .DEFAULT_GOAL := help
 .PHONY: help build demo test lint verify headline bench fuzz clean
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+RELEASE  ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo dev)
+COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 FUZZTIME ?= 30s
 PROOFS   ?=
 
@@ -14,7 +14,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/mete, one static binary
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/mete ./cmd/mete
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.release=$(RELEASE) -X main.commit=$(COMMIT)' -o bin/mete ./cmd/mete
 
 demo: build ## see it work: a naive fan-out beside mete, no network, under a minute
 	@bin/mete demo
