@@ -99,3 +99,26 @@ func BenchmarkWaitBlocked(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkAchieved is one caller that waits in a loop for three seconds: how
+// much of the rate it gets.
+func BenchmarkAchieved(b *testing.B) {
+	for name, limit := range map[string]rate.Limit{
+		"bucket": rate.Bucket{N: 10_000, Per: time.Second},
+		"window": rate.Window{N: 1000, Per: time.Second},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				l := must(b, limit)
+				l.Wait(b.Context(), 1)
+				start, n := time.Now(), 0
+				for time.Since(start) < 3*time.Second {
+					l.Wait(b.Context(), 1)
+					n++
+				}
+				per := map[string]float64{"bucket": 10_000, "window": 1000}[name]
+				b.ReportMetric(float64(n)/per/time.Since(start).Seconds(), "of-rate")
+			}
+		})
+	}
+}
