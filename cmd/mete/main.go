@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/metehq/mete/cmd/mete/internal/config"
 )
 
 // Exit codes, the same in every command.
@@ -51,6 +53,10 @@ func run() int {
 			return code
 		}
 	}
+	if _, ok := errors.AsType[config.Errors](err); ok {
+		fmt.Fprintln(os.Stderr, err) // begins with the place, to be clicked
+		return code
+	}
 	fmt.Fprintln(os.Stderr, "mete:", err)
 	return code
 }
@@ -59,10 +65,27 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mete",
 		Short:         "Send requests to remote APIs at exactly the rate they allow",
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(c, args[0])
+			}
+			return c.Help()
+		},
 	}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c == root {
+			rootHelp(c, c.OutOrStdout())
+			return
+		}
+		help(c, args)
+	})
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newRunCommand(),
 		newPlanCommand(),

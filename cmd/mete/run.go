@@ -49,7 +49,31 @@ usage or input and nothing sent, 4 a provider cannot be used, 5 local files,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
 	f.register(c)
+	c.SetHelpFunc(func(c *cobra.Command, args []string) { runHelp(c, asksShort(args), c.OutOrStdout()) })
 	return c
+}
+
+// runGroups are the flags of mete run as --help lists them.
+var runGroups = []flagGroup{
+	{"Requests", []string{"input-format", "base-url", "header", "config", "provider", "allow-files", "max-line", "duplicate-ids", "on-bad-row"}},
+	{"Limits", []string{"rate", "limit", "burst", "concurrency", "max-pause", "state"}},
+	{"Attempts", []string{"timeout", "connect-timeout", "retry", "retry-delay", "idempotent", "idempotency-key", "insecure", "cacert"}},
+	{"Output", []string{"output", "resume", "overwrite", "on-change", "body", "fsync", "drain-timeout"}},
+	{"Display", []string{"progress", "summary", "color", "quiet", "help"}},
+}
+
+// runCommon are those that -h lists.
+var runCommon = []string{"rate", "concurrency", "output", "resume", "header", "config", "provider", "base-url", "timeout", "retry", "on-bad-row", "quiet"}
+
+func runHelp(c *cobra.Command, short bool, w io.Writer) {
+	if short {
+		fmt.Fprintf(w, "%s.\n\n  %s\n\n%s\n%s\n\nmete run --help lists all flags.\n", c.Short, c.UseLine(), usages(c, runCommon), c.Example)
+		return
+	}
+	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n\nExamples:\n%s\n", c.Long, c.UseLine(), c.Example)
+	for _, g := range runGroups {
+		fmt.Fprintf(w, "\n%s:\n%s", g.title, usages(c, g.flags))
+	}
 }
 
 // runFlags are the flags of mete run.
@@ -89,16 +113,16 @@ var later = []struct{ names, what string }{
 func (f *runFlags) register(c *cobra.Command) {
 	s := c.Flags()
 	s.SortFlags = false
-	s.StringVarP(&f.format, "input-format", "F", "auto", "`auto|urls|jsonl`")
+	s.StringVarP(&f.format, "input-format", "F", "auto", "format of the input: `auto|urls|jsonl`")
 	s.StringVar(&f.baseURL, "base-url", "", "`URL` that relative ones are resolved on")
-	s.StringArrayVarP(&f.headers, "header", "H", nil, "header of every request, or `@FILE` with one per line; ${VAR} is replaced")
-	s.StringVarP(&f.configFile, "config", "f", "", "`FILE` with providers and limits: see mete config")
-	s.StringVar(&f.provider, "provider", "", "`NAME` of the provider of rows that name none")
+	s.StringArrayVarP(&f.headers, "header", "H", nil, "`'NAME: VALUE'` for every request, with ${VAR}; or @FILE")
+	s.StringVarP(&f.configFile, "config", "f", "", "`FILE` with providers and their limits (mete config)")
+	s.StringVar(&f.provider, "provider", "", "provider `NAME` for rows that name none")
 
-	s.StringArrayVar(&f.rates, "rate", nil, "requests per time as `N/UNIT`: 50/s, 500/m, 5/15s, 10000/d; repeat for more")
-	s.StringArrayVar(&f.limits, "limit", nil, "another unit that rows cost, as `NAME=N/UNIT`: tokens=90000/m")
-	s.Int64Var(&f.burst, "burst", 0, "due starts that may go together, as `N` (default 1)")
-	s.StringVarP(&f.concurrency, "concurrency", "c", "", "requests in flight, as `N` (default 16)")
+	s.StringArrayVar(&f.rates, "rate", nil, "`N/UNIT`: 50/s, 500/m, 5/15s, 10000/d; may be repeated")
+	s.StringArrayVar(&f.limits, "limit", nil, "`NAME=N/UNIT` of what rows cost: tokens=90000/m")
+	s.Int64Var(&f.burst, "burst", 0, "let `N` due starts go together (default 1)")
+	s.StringVarP(&f.concurrency, "concurrency", "c", "", "keep up to `N` requests in flight (default 16)")
 
 	s.DurationVar(&f.timeout, "timeout", 0, "`TIME` for one attempt (default 1m)")
 	s.DurationVar(&f.connect, "connect-timeout", 0, "`TIME` to connect (default 5s)")
@@ -106,26 +130,26 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.DurationVar(&f.retryDelay, "retry-delay", 0, "fixed `TIME` between attempts (default: growing, random)")
 	s.BoolVar(&f.idempotent, "idempotent", false, "repeating any request is safe, a POST too")
 	s.StringVar(&f.idempotencyKey, "idempotency-key", "Idempotency-Key", "`HEADER` that POST requests get, or off")
-	s.DurationVar(&f.maxPause, "max-pause", 0, "longest pause that is waited for, as `TIME` (default 24h)")
+	s.DurationVar(&f.maxPause, "max-pause", 0, "give a provider up that pauses for longer than `TIME` (default 24h)")
 	s.BoolVarP(&f.insecure, "insecure", "k", false, "do not verify certificates")
 	s.StringVar(&f.cacert, "cacert", "", "`FILE` with certificates to trust")
-	s.StringVar(&f.state, "state", "", "`DIR` for what was consumed of long limits, or none (default: the user's state folder)")
+	s.StringVar(&f.state, "state", "", "`DIR` that remembers what was used of long limits, or none\n(default: the user's state folder)")
 
 	s.StringVarP(&f.output, "output", "o", "", "result `FILE`, which makes the run resumable")
 	s.BoolVar(&f.resume, "resume", false, "go on with the result file")
 	s.BoolVar(&f.overwrite, "overwrite", false, "discard the result file")
 	s.StringVar(&f.bodies, "body", "auto", "response bodies: `auto|file|none`")
 	s.StringVar(&f.fsync, "fsync", "1s", "force records to the disk: `1s|always|never`")
-	s.StringVar(&f.onBadRow, "on-bad-row", "fail", "`fail|emit|skip`: a record for it, or leave it out")
-	s.StringVar(&f.onChange, "on-change", "fail", "of a row since the last run: `fail|rerun|keep`")
-	s.StringVar(&f.duplicates, "duplicate-ids", "fail", "`fail|suffix|skip`")
-	s.StringVar(&f.maxLine, "max-line", "16MiB", "longest input line, as `SIZE`")
+	s.StringVar(&f.onBadRow, "on-bad-row", "fail", "`fail|emit|skip`: send nothing, write an error record,\nor leave the row out (exit 1)")
+	s.StringVar(&f.onChange, "on-change", "fail", "a row differs from what was sent for it: `fail|rerun|keep`")
+	s.StringVar(&f.duplicates, "duplicate-ids", "fail", "a second row with an id: `fail|suffix|skip`")
+	s.StringVar(&f.maxLine, "max-line", "16MiB", "refuse longer input lines than `SIZE`")
 	s.BoolVar(&f.allowFiles, "allow-files", false, "let rows name files to send (body_file)")
-	s.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "`TIME` for what is in flight at Ctrl-C")
+	s.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "`TIME` that what is in flight at Ctrl-C gets")
 
-	s.StringVar(&f.progress, "progress", "auto", "`auto|bar|plain|json|none`")
-	s.StringVar(&f.summary, "summary", "text", "`text|json|none`")
-	s.StringVar(&f.color, "color", "auto", "`auto|always|never`")
+	s.StringVar(&f.progress, "progress", "auto", "progress on stderr: `auto|bar|plain|json|none`")
+	s.StringVar(&f.summary, "summary", "text", "summary on stderr: `text|json|none`")
+	s.StringVar(&f.color, "color", "auto", "colours of both: `auto|always|never`")
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "neither progress nor summary")
 	for _, l := range later {
 		for name := range strings.FieldsSeq(l.names) {
@@ -154,7 +178,8 @@ func (f *runFlags) run(c *cobra.Command, args []string) error {
 	}
 	stdin, isFile := c.InOrStdin().(*os.File)
 	if len(args) == 0 && isFile && isatty.IsTerminal(stdin.Fd()) {
-		return c.Help() // nothing to read: do not hang
+		runHelp(c, true, c.ErrOrStderr()) // nothing to read: do not hang
+		return &exitError{exitUsage, errors.New("name a file of requests, or - for what you type")}
 	}
 	job, err := f.prepare(c, args)
 	if err != nil {

@@ -61,7 +61,7 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 	file := &config.File{}
 	if f.configFile != "" {
 		if file, err = config.Load(f.configFile, os.LookupEnv); err != nil {
-			return nil, &configError{err}
+			return nil, err
 		}
 	}
 	j := &runJob{
@@ -75,9 +75,6 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 	}
 	return j, nil
 }
-
-// configError prints as it is: its lines begin with the place, to be clicked.
-type configError struct{ error }
 
 func (f *runFlags) display(mode progress.Mode, j *runJob) progress.Options {
 	d := progress.Options{Out: j.stderr, Width: func() int { return 80 }}
