@@ -48,7 +48,7 @@ func rootHelp(root *cobra.Command, w io.Writer) {
 			line(c)
 		}
 	}
-	fmt.Fprint(w, `
+	io.WriteString(w, `
 First steps, all on this machine:
   mete stub --listen 127.0.0.1:7070 --limit 20/s &
   seq -f http://127.0.0.1:7070/%g 100 | mete run --rate 20/s -o out.jsonl

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -194,7 +196,7 @@ type runJob struct {
 	args    []string
 	stdin   io.Reader
 	stdout  io.Writer
-	stderr  io.Writer
+	stderr  *quietable
 	input   input.Options
 	scan    bool
 	options runner.Options
@@ -220,6 +222,9 @@ func (j *runJob) run() error {
 		return err
 	}
 	defer out.Close()
+	if err := j.checkChanges(signals.admit, out); err != nil {
+		return err
+	}
 	source, err := input.Open(j.args, j.stdin, j.input)
 	if err != nil {
 		return inputError(err)
@@ -260,18 +265,38 @@ func (j *runJob) run() error {
 	signals.onStatus(shown.Now)
 	go shown.Run(context.Background())
 	res := r.Run(signals.hard)
+	flushed := j.close(signals.hard, out)
+	if errors.Is(flushed, journal.ErrReaderGone) || errors.Is(res.Err, journal.ErrReaderGone) {
+		j.stderr.mute() // as with any program in a pipe
+	}
 	shown.Close()
-
-	flushed := j.close(out)
 	return j.end(signals, r.Summary(), res, flushed)
 }
 
-// close forces what is written to the disk; what the disk refuses is tried for
-// as long as calls in flight are waited for.
-func (j *runJob) close(out *journal.Journal) error {
-	ctx, cancel := context.WithTimeout(context.Background(), j.flags.drain)
+// close forces what is written to the disk. The runner has tried again for
+// long enough what the disk refuses.
+func (j *runJob) close(hard context.Context, out *journal.Journal) error {
+	ctx, cancel := context.WithTimeout(hard, j.flags.drain)
 	defer cancel()
+	if out.Err() != nil {
+		cancel()
+	}
 	return errors.Join(out.Flush(ctx), out.Close())
+}
+
+// quietable is a writer that can be told to write nothing more.
+type quietable struct {
+	io.Writer
+	muted atomic.Bool
+}
+
+func (q *quietable) mute() { q.muted.Store(true) }
+
+func (q *quietable) Write(p []byte) (int, error) {
+	if q.muted.Load() {
+		return len(p), nil
+	}
+	return q.Writer.Write(p)
 }
 
 func (j *runJob) name() string {
@@ -315,7 +340,35 @@ func (j *runJob) check(ctx context.Context) (int64, error) {
 }
 
 func inputError(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = fmt.Errorf("%s: %w", e.Path, e.Err)
+	}
 	return &exitError{exitUsage, err}
+}
+
+// checkChanges refuses a resume whose rows are not those that were sent, before
+// anything is: with an id that is kept, the answer would be to another request.
+func (j *runJob) checkChanges(ctx context.Context, out *journal.Journal) error {
+	if !j.scan || j.flags.onChange != "fail" || out.Resumed().Rows == 0 {
+		return nil
+	}
+	source, err := input.Open(j.args, nil, j.input)
+	if err != nil {
+		return inputError(err)
+	}
+	defer source.Close()
+	for row, err := range source.Rows() {
+		if ctx.Err() != nil {
+			return &exitError{code: 130}
+		}
+		if err != nil {
+			continue // a bad row: what becomes of it is said elsewhere
+		}
+		if runner.Changed(out, row) {
+			return &exitError{exitLocked, errors.New(j.mask(runner.ChangedError(row).Error()) + "; nothing was sent")}
+		}
+	}
+	return nil
 }
 
 // open opens the output.
@@ -366,6 +419,9 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 		if _, ok := errors.AsType[*input.RowError](err); ok {
 			code = exitUsage
 		}
+		if _, ok := errors.AsType[*runner.ChangedRow](err); ok {
+			code = exitLocked
+		}
 	case len(res.Parked) > 0:
 		code, how = exitProvider, "stopped: "+strings.Join(res.Parked, "; ")
 	case s.Rows.Failed > 0 || res.Bad > 0:
@@ -378,6 +434,9 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 	if !j.flags.quiet && !gone {
 		switch j.flags.summary {
 		case "text":
+			if !j.display.IsTerminal {
+				fmt.Fprintln(j.stderr) // apart from the lines for programs
+			}
 			_ = s.WriteText(j.stderr, j.display.Width())
 		case "json":
 			_ = s.WriteJSON(j.stderr)

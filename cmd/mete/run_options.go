@@ -65,7 +65,7 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 		}
 	}
 	j := &runJob{
-		flags: f, args: args, stdin: c.InOrStdin(), stdout: c.OutOrStdout(), stderr: c.ErrOrStderr(),
+		flags: f, args: args, stdin: c.InOrStdin(), stdout: c.OutOrStdout(), stderr: &quietable{Writer: c.ErrOrStderr()},
 		scan: input.Scannable(args), id: newRunID(),
 	}
 	j.input = input.Options{Format: f.format, MaxLine: int(maxLine), AllowFiles: f.allowFiles, OnDuplicate: f.duplicates}
@@ -78,8 +78,9 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 
 func (f *runFlags) display(mode progress.Mode, j *runJob) progress.Options {
 	d := progress.Options{Out: j.stderr, Width: func() int { return 80 }}
-	if w, ok := j.stderr.(*os.File); ok {
+	if w, ok := j.stderr.Writer.(*os.File); ok {
 		d = progress.Detect(w, f.color, os.Getenv)
+		d.Out = j.stderr
 	}
 	d.Mode, d.Quiet = mode, f.quiet
 	// Short lines for a person and a moving bar do not go together.

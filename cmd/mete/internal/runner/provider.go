@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -142,6 +143,15 @@ func (p *places) of(row *input.Row) (*provider, error) {
 	return p.at(row.URL)
 }
 
+// next returns the provider of a redirect: the same while it stays at its
+// place.
+func (p *places) next(now *provider, u *url.URL) (*provider, error) {
+	if now.origin == mete.HostKey(u) {
+		return now, nil
+	}
+	return p.at(u)
+}
+
 // at returns the provider of a place.
 func (p *places) at(u *url.URL) (*provider, error) {
 	key := mete.HostKey(u)
@@ -150,8 +160,9 @@ func (p *places) at(u *url.URL) (*provider, error) {
 	if prov := p.byHost[key]; prov != nil {
 		return prov, nil
 	}
-	for _, prov := range p.named {
-		if prov.origin == key {
+	// Of several providers at one place the first by name.
+	for _, name := range slices.Sorted(maps.Keys(p.named)) {
+		if prov := p.named[name]; prov.origin == key {
 			p.byHost[key] = prov
 			return prov, nil
 		}

@@ -64,7 +64,7 @@ func (r *run) do(row *input.Row, p *provider) error {
 		// The next hop is a call of its own, and nothing is held for it.
 		next, err := r.redirect(q, x.status, to)
 		if err == nil {
-			p, err = r.places.at(next.url)
+			p, err = r.places.next(p, next.url)
 		}
 		if err != nil {
 			rec.Error = &record.Error{Kind: record.Redirect, Phase: "redirect", Message: err.Error()}
@@ -133,6 +133,14 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		}
 		again := tries.Again(outcome)
 		queued(rec, before, tries)
+		if pause := p.gate.Stats().Paused; outcome.Throttled && p.spec.MaxPause > 0 && pause > p.spec.MaxPause {
+			r.discard(x)
+			if !again {
+				permit.Release()
+			}
+			r.parkProvider(p, fmt.Sprintf("%s asks to stay away for %v, more than --max-pause %v", p.name, pause.Round(time.Second), p.spec.MaxPause))
+			return nil, nil, errUnfinished
+		}
 		if again {
 			r.discard(x)
 			continue
@@ -141,12 +149,6 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		if (outcome.Repeat && tries.Attempts() < max && p.admit.Err() != nil) || (x.attempt.Err != nil && r.hard.Err() != nil) {
 			r.discard(x)
 			permit.Release()
-			return nil, nil, errUnfinished
-		}
-		if pause := p.gate.Stats().Paused; outcome.Throttled && p.spec.MaxPause > 0 && pause > p.spec.MaxPause {
-			r.discard(x)
-			permit.Release()
-			r.parkProvider(p, fmt.Sprintf("%s asks to stay away for %v, more than --max-pause %v", p.name, pause.Round(time.Second), p.spec.MaxPause))
 			return nil, nil, errUnfinished
 		}
 		return permit, x, nil
@@ -196,11 +198,11 @@ func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exch
 	}
 	try := record.Try{
 		N: len(rec.Tries) + 1, Provider: p.name, At: at, Status: x.status,
-		Limiter: w.Limit, Semaphore: w.Semaphore, Pause: w.Pause, Conn: x.conn, Took: x.end.Sub(at),
+		Limiter: w.Limit, Semaphore: w.Semaphore, Pause: w.Pause, Conn: x.conn,
+		// All of the attempt that is not waiting for a connection, so that the
+		// parts of a row add up to its total.
+		Took:  max(x.end.Sub(x.begun)-x.conn, 0),
 		Error: x.kind(safe),
-	}
-	if x.sent.IsZero() {
-		try.Took = max(x.end.Sub(x.begun)-x.conn, 0)
 	}
 	if x.header != nil {
 		try.RetryAfter, _ = quota.RetryAfter(x.header, x.end)
@@ -228,6 +230,7 @@ func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
 	last := rec.Tries[len(rec.Tries)-1]
 	rec.Status = x.status
 	rec.Headers = record.SelectHeaders(x.header, r.secretParameter)
+	rec.End = x.end
 	rec.BodyBytes, rec.Truncated = x.bytes, x.cut
 	rec.Latency = last.Took
 	if !x.first.IsZero() && !x.sent.IsZero() {
@@ -291,7 +294,9 @@ func (r *run) fail(rec *record.Record, kind record.Kind, phase, message string) 
 // write appends the record and waits until it is written.
 func (r *run) write(rec *record.Record, p *provider) error {
 	rec.OK = rec.Error == nil && rec.Status >= 200 && rec.Status < 300
-	rec.End = time.Now()
+	if rec.End.IsZero() {
+		rec.End = time.Now()
+	}
 	rec.Total = rec.End.Sub(rec.At)
 	rec.Bound = bound(rec)
 	line := r.buffers.Get().(*bytes.Buffer)

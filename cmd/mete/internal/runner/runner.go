@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"sync"
@@ -42,8 +43,8 @@ type Options struct {
 	UserAgent         string
 	IdempotencyHeader string // empty sends none
 	Idempotent        bool   // any request may be repeated
-	OnBadRow          string // "emit" writes a record for it, "skip" does not
-	OnChange          string // of a row since an earlier run: "rerun" or "keep"
+	OnBadRow          string // "fail" stops, "emit" writes a record for it, "skip" does not
+	OnChange          string // of a row since an earlier run: "fail", "rerun" or "keep"
 	Bodies            Bodies
 	TLS               *tls.Config
 	Grace             time.Duration // for what is in flight when it is to stop
@@ -136,20 +137,12 @@ func (n *Runner) Run(hard context.Context) Result {
 	r := &n.run
 	var cancel context.CancelFunc
 	r.hard, cancel = context.WithCancel(hard)
-	defer cancel()
 	r.flush = r.hard
-	trouble := context.AfterFunc(r.places.admit, func() {
-		// What is in flight may finish, within the grace.
-		time.AfterFunc(r.o.Grace, cancel)
-	})
-	defer trouble()
-	go func() {
-		select {
-		case <-r.journal.Trouble():
-			r.stop(r.journal.Err())
-		case <-r.hard.Done():
-		}
-	}()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() { r.watchAdmission(cancel) })
+	watch.Go(func() { r.watchJournal(cancel) })
 
 	workers := 4 * max(r.o.Other.Gate.Concurrency, 1)
 	for _, s := range r.o.Providers {
@@ -172,6 +165,53 @@ func (n *Runner) Run(hard context.Context) Result {
 		Unfinished: r.unfinished.Load(), Skipped: r.skipped.Load(), Changed: r.changed.Load(), Bad: r.tally.bad.Load(),
 		Parked: r.parked, Err: r.failure,
 	}
+}
+
+// watchAdmission lets what is in flight finish once nothing more is admitted,
+// but not for longer than the grace.
+func (r *run) watchAdmission(cancel context.CancelFunc) {
+	select {
+	case <-r.places.admit.Done():
+	case <-r.hard.Done():
+		return
+	}
+	timer := time.NewTimer(r.o.Grace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		cancel()
+	case <-r.hard.Done():
+	}
+}
+
+// watchJournal stops the admission when the output fails. Answers that are
+// paid for are kept, and written if the disk takes them within the grace; if
+// the reader has gone there is nobody to keep them for.
+func (r *run) watchJournal(cancel context.CancelFunc) {
+	select {
+	case <-r.journal.Trouble():
+	case <-r.hard.Done():
+		return
+	}
+	err := r.journal.Err()
+	r.fatal(err)
+	if errors.Is(err, journal.ErrReaderGone) {
+		cancel()
+		return
+	}
+	ctx, done := context.WithTimeout(r.hard, r.o.Grace)
+	defer done()
+	for ctx.Err() == nil {
+		// What comes in meanwhile is tried again too.
+		if r.journal.Flush(ctx) != nil {
+			break
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	cancel()
 }
 
 // job is a row on its way, or a bad one.
@@ -209,6 +249,9 @@ func (r *run) jobs() iter.Seq[*job] {
 func (r *run) job(row *input.Row, err error) (*job, bool) {
 	if bad, ok := err.(*input.RowError); ok {
 		switch {
+		case r.o.OnBadRow == "fail":
+			r.fatal(bad)
+			return nil, false
 		case r.o.OnBadRow != "emit":
 			r.tally.bad.Add(1)
 			r.o.Note(r.o.Mask(bad.Error()))
@@ -222,6 +265,10 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 		if !errors.Is(err, os.ErrClosed) {
 			r.fatal(err)
 		}
+		return nil, false
+	}
+	if r.o.OnChange == "fail" && Changed(r.journal, row) {
+		r.fatal(ChangedError(row))
 		return nil, false
 	}
 	if r.done(sum(row.Key), sum(row.Hash)) {
@@ -240,6 +287,24 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 		return nil, false
 	}
 	return j, true
+}
+
+// ChangedRow is the error of a row that is not what was sent for it.
+type ChangedRow struct{ where string }
+
+func (e *ChangedRow) Error() string {
+	return e.where + " has changed since it was sent: --on-change rerun sends it again, --on-change keep keeps the old answer"
+}
+
+// ChangedError says that row has changed.
+func ChangedError(row *input.Row) error {
+	return &ChangedRow{fmt.Sprintf("%s:%d:1: row %q", row.File, row.Line, row.ID)}
+}
+
+// Changed reports whether the output holds an answer to row as it was, but not
+// as it is.
+func Changed(out *journal.Journal, row *input.Row) bool {
+	return out.Done(sum(row.Key), sum(row.Hash)) == journal.Changed
 }
 
 // done reports whether an earlier run has finished the row.
