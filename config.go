@@ -29,7 +29,8 @@ type Config struct {
 	// whole call with its waits and back-offs. 0 means no bound.
 	Timeout, Total time.Duration
 	// MaxWait is how long a call may queue for admission before it is refused
-	// with ErrWaitTimeout, and the longest pause that is waited for. 0 means
+	// with ErrWaitTimeout, and the longest pause that is waited for; what is
+	// left of a pause when the call comes does not count as queueing. 0 means
 	// DefaultMaxWait, negative no bound.
 	MaxWait time.Duration
 	// MaxQueue is how many calls may queue; one more is refused with
@@ -119,7 +120,7 @@ func (c Config) check() error {
 		}
 		reserved += l.Reserve
 	}
-	if reserved > 1 {
+	if reserved > 1+rounding {
 		add("the lanes reserve %.0f %% of the permits", 100*reserved)
 	}
 	r := c.Retry

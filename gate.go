@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,12 +44,12 @@ import (
 // goroutine; it has no goroutine of its own.
 type Gate struct {
 	name string
-	base time.Time // time is measured from here, by the monotonic clock
 
 	mu       sync.Mutex
 	cfg      atomic.Pointer[Config] // replaced as a whole, under the lock
 	q        queue
-	last     time.Duration
+	base     time.Time     // time is measured from here, by the monotonic clock
+	last     time.Duration // now, when it was last asked for
 	timer    *time.Timer
 	due      time.Duration // when timer fires
 	budget   retry.Budget
@@ -89,19 +90,15 @@ func (g *Gate) Stamped() bool { return len(g.cfg.Load().Limits) > 0 }
 func (g *Gate) Name() string { return g.name }
 
 // now is the time since the gate was made. The caller holds the lock. A clock
-// that runs backwards (a gate that is taken into a synctest bubble and out
-// again) makes everything in force count from now.
+// that runs backwards (a gate that is taken into a synctest bubble) goes on
+// from where it was, so that everything in force stays so.
 func (g *Gate) now() time.Duration {
 	now := time.Since(g.base)
 	if now < g.last {
 		if g.last-now > time.Second {
-			for i := range g.q.limits {
-				g.q.limits[i].meter.Rebase(now)
-			}
-			g.q.booked = now
-		} else {
-			now = g.last
+			g.base = g.base.Add(now - g.last)
 		}
+		now = g.last
 	}
 	g.last = now
 	return now
@@ -156,7 +153,7 @@ func (q *queue) configureLanes(lanes []Lane) {
 				l = o
 			}
 		}
-		l.Lane = spec
+		l.Lane, l.gone = spec, false
 		if l.Weight <= 0 {
 			l.Weight = 1
 		}
@@ -169,6 +166,7 @@ func (q *queue) configureLanes(lanes []Lane) {
 			gone = gone && l != o
 		}
 		if gone {
+			o.gone = !o.holders
 			q.lanes = append(q.lanes, o)
 		}
 	}
@@ -184,33 +182,39 @@ func (q *queue) configureLanes(lanes []Lane) {
 }
 
 func (q *queue) configureLimits(now time.Duration, limits []Limit, started int64) {
+	inForce := make([]bool, len(q.limits))
 	for i := range q.limits {
-		q.limits[i].removed = true
+		inForce[i], q.limits[i].removed = !q.limits[i].removed, true
 	}
 	for _, spec := range limits {
-		found := false
-		for i := range q.limits {
-			l := &q.limits[i]
-			if l.bound() == spec.bound() && l.unit() == spec.unit() && sameModel(l.Limit, spec) {
-				l.Limit, l.removed, found = spec, false, true
-				updateMeter(now, l.meter, spec, paced(spec, limits))
-				break
-			}
-		}
-		if !found {
+		if l := q.predecessor(spec, limits, inForce); l != nil {
+			l.Limit, l.removed = spec, false
+			updateMeter(now, l.meter, spec, paced(spec, limits))
+		} else {
 			m := newMeter(spec, paced(spec, limits))
-			if n := min(spec.N, started); n > 0 {
+			if n := min(m.Capacity(), started); n > 0 {
 				// What was started before may count against a limit that comes
-				// later.
+				// later, or comes back.
 				m.Take(now, n, true)
 			}
-			q.limits = append(q.limits, limit{Limit: spec, meter: m})
+			place := slices.IndexFunc(q.limits, func(l limit) bool {
+				return l.removed && l.bound() == spec.bound() && l.unit() == spec.unit()
+			})
+			if place < 0 {
+				place = len(q.limits)
+				q.limits = append(q.limits, limit{})
+			}
+			q.limits[place] = limit{Limit: spec, meter: m}
 		}
 	}
 	q.blocked = append(q.blocked, make([]time.Duration, boundLimits+len(q.limits)-len(q.blocked))...)
 	for _, l := range q.lanes {
 		l.ahead = make([]int64, len(q.limits))
 		for w := l.first; w != nil; w = w.next {
+			if w.named != nil {
+				w.costs = q.costs(w.named)
+				w.permit.costs = w.costs
+			}
 			for i := range q.limits {
 				l.ahead[i] += q.cost(w.costs, i)
 			}
@@ -218,6 +222,27 @@ func (q *queue) configureLimits(now time.Duration, limits []Limit, started int64
 	}
 	q.pause.stretch = 0
 	q.pace(now)
+}
+
+// predecessor is the limit whose history a limit of a new configuration goes
+// on with: the one of its name. One without a name goes on with another of its
+// unit that has none either and is no longer there, if it can the one with the
+// same period.
+func (q *queue) predecessor(spec Limit, limits []Limit, inForce []bool) (found *limit) {
+	for i := range inForce {
+		l := &q.limits[i]
+		if !inForce[i] || !l.removed || l.unit() != spec.unit() || !sameModel(l.Limit, spec) {
+			continue
+		}
+		if l.bound() == spec.bound() {
+			return l
+		}
+		stays := slices.ContainsFunc(limits, func(o Limit) bool { return o.bound() == l.bound() && o.unit() == l.unit() })
+		if l.Name == "" && spec.Name == "" && !stays && (found == nil || l.Per == spec.Per) {
+			found = l
+		}
+	}
+	return found
 }
 
 func sameModel(a, b Limit) bool {
@@ -293,6 +318,7 @@ func (g *Gate) TryAcquire(call Call) (*Permit, bool) {
 		return nil, false
 	}
 	now := g.now()
+	g.q.pace(now)
 	if r, _ := g.q.impossible(p.lane, p.weight, p.costs); r != "" {
 		return nil, false
 	}
@@ -316,7 +342,7 @@ func (g *Gate) prepare(p *Permit, call Call) error {
 		if call.Lane != "" {
 			p.lane = nil
 			for _, l := range q.lanes {
-				if l.Name == call.Lane && !l.holders {
+				if l.Name == call.Lane && !l.holders && !l.gone {
 					p.lane = l
 				}
 			}
@@ -326,20 +352,28 @@ func (g *Gate) prepare(p *Permit, call Call) error {
 		}
 	}
 	if call.Costs != nil {
-		p.costs = make([]int64, len(q.limits))
-		for i := range q.limits {
-			unit := q.limits[i].unit()
-			n, ok := call.Costs[unit]
+		for unit, n := range call.Costs {
 			if n < 0 {
 				return fmt.Errorf("%w: gate %s: %d %s", ErrInvalidCall, g.name, n, unit)
 			}
-			if !ok && unit == Requests {
-				n = 1
-			}
-			p.costs[i] = n
 		}
+		p.costs = q.costs(call.Costs)
 	}
 	return nil
+}
+
+// costs turns costs by unit into costs by limit.
+func (q *queue) costs(named map[string]int64) []int64 {
+	list := make([]int64, len(q.limits))
+	for i := range q.limits {
+		unit := q.limits[i].unit()
+		n, ok := named[unit]
+		if !ok && unit == Requests {
+			n = 1
+		}
+		list[i] = n
+	}
+	return list
 }
 
 // started books an attempt. The caller holds the lock.
@@ -369,6 +403,7 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 	}
 	now := g.now()
 	q.book(now)
+	q.pace(now)
 	if q.closed {
 		return g.rejectAndUnlock(Draining, noBound, 0, again)
 	}
@@ -383,7 +418,7 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 			return nil
 		}
 	}
-	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, permit: p, born: now, again: again != nil, ready: make(chan struct{}, 1)}
+	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, named: call.Costs, permit: p, born: now, again: again != nil, ready: make(chan struct{}, 1)}
 	if again != nil {
 		w.born = again.born
 	}
@@ -415,6 +450,7 @@ func (g *Gate) giveUp(w *waiter, err error, again *Tries) error {
 	switch {
 	case w.queued:
 		g.q.remove(w)
+		w.permit.waits = g.q.waited(w)
 		r = ended(err)
 	case r == "":
 		g.attempts--
@@ -423,7 +459,7 @@ func (g *Gate) giveUp(w *waiter, err error, again *Tries) error {
 	default:
 		err = nil
 	}
-	waits := g.q.waited(w)
+	waits := w.permit.waits
 	e := &Rejected{Reason: r, Bound: waits.Bound, Waited: waits.Queue(), RetryAfter: w.retryAfter, Last: err}
 	g.figures(e)
 	g.refused[r]++
@@ -465,10 +501,13 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patien
 	}
 	if patience > 0 && !patient && !w.lane.holders {
 		w.expire = now + patience
-		if at > w.expire {
-			if bound == boundPause {
-				return Paused, bound, at - now
+		if end := q.pause.until; end > now {
+			if end-q.pause.jitter > w.expire {
+				return Paused, boundPause, end - now
 			}
+			w.expire = end + patience
+		}
+		if at > w.expire {
 			return WaitTimeout, bound, at - now
 		}
 	}
@@ -505,12 +544,10 @@ func (g *Gate) reject(e *Rejected, again *Tries) error {
 // and wakes those who were granted or refused.
 func (g *Gate) stepAndUnlock(now time.Duration) {
 	g.q.book(now)
-	again := meter.Later
-	if g.q.waiting > 0 {
-		g.q.expire(now)
+	// Who may start in the instant in which its patience ends does start.
+	again := g.q.step(now)
+	for g.q.expire(now) {
 		again = g.q.step(now)
-	} else {
-		g.q.bound = noBound
 	}
 	g.arm(now, again)
 	list := g.q.wake
@@ -558,12 +595,12 @@ func (g *Gate) tick() {
 
 // Pause closes the provider for d, for everybody: nothing starts until then,
 // then one probe, and on its success the rate opens step by step. Of two
-// pauses the later end counts.
+// pauses the later end counts; a d of 0 or less is none.
 func (g *Gate) Pause(d time.Duration) {
 	g.mu.Lock()
 	now := g.now()
 	g.q.book(now)
-	g.q.closeUntil(now, now+d)
+	g.q.closeUntil(now, now+d, 0)
 	g.stepAndUnlock(now)
 }
 

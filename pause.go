@@ -13,6 +13,7 @@ import (
 // each second.
 type pause struct {
 	until    time.Duration // closed until then; 0 is not closed
+	jitter   time.Duration // the part of it that nobody asked for
 	probing  bool          // the pause is over, no success since
 	probe    *Permit       // the one call that is out to try
 	rampFrom time.Duration // when the probe succeeded; 0 is no ramp
@@ -20,7 +21,7 @@ type pause struct {
 	unhinted int           // throttles without a hint in a row
 	slower   int           // throttles inside the configured limit: each takes a tenth of the rate
 	quiet    time.Duration // when the last of them was
-	stretch  float64       // in force at the meters
+	stretch  float64       // in force at the meters; 0 is not known
 }
 
 const (
@@ -86,12 +87,15 @@ func (q *queue) pace(now time.Duration) {
 	if p.rampFrom > 0 && p.open(now) == 1 {
 		p.rampFrom = 0
 	}
-	if p.slower > 0 && now-p.quiet >= quietAfter {
+	for p.slower > 0 && now-p.quiet >= quietAfter {
 		p.slower--
 		p.quiet += quietAfter
 	}
+	if p.stretch == 1 && p.rampFrom == 0 && p.slower == 0 {
+		return
+	}
 	stretch := 1 / (p.open(now) * math.Pow(0.9, float64(p.slower)))
-	if stretch == p.stretch || (p.stretch == 0 && stretch == 1) {
+	if stretch == p.stretch {
 		return
 	}
 	p.stretch = stretch
@@ -104,9 +108,7 @@ func (q *queue) pace(now time.Duration) {
 // pushed back. A delay of 0 is no hint. It reports the end of the pause.
 func (q *queue) throttled(now, granted, delay time.Duration, hinted bool) time.Duration {
 	p := &q.pause
-	// Attempts that were under way when the pause began tell nothing new,
-	// save that the provider may name a later time.
-	fresh := p.started == 0 || granted >= p.started
+	fresh := p.fresh(granted)
 	if !hinted || delay == 0 {
 		if !fresh {
 			return p.until
@@ -115,32 +117,41 @@ func (q *queue) throttled(now, granted, delay time.Duration, hinted bool) time.D
 		p.unhinted++
 		delay = retry.Unhinted(p.unhinted)
 	}
-	until := now + delay
+	jitter := p.jitter
 	if fresh {
-		until += retry.Jitter(delay, hinted)
-		p.started = now
+		jitter = retry.Jitter(delay, hinted)
+		p.started = max(now, 1)
 		if len(q.limits) > 0 {
 			p.slower = min(p.slower+1, slowest)
 			p.quiet = now
 		}
 	}
-	q.closeUntil(now, until)
+	q.closeUntil(now, now+delay, jitter)
 	return p.until
 }
 
-// closeUntil closes the provider; of two pauses the later end counts. Whoever
-// cannot wait that long is refused at once.
-func (q *queue) closeUntil(now, until time.Duration) {
+// fresh reports whether an attempt was granted after the last pause began.
+// Those that were under way then tell nothing new, save that the provider may
+// name a later time.
+func (p *pause) fresh(granted time.Duration) bool {
+	return p.started == 0 || granted > p.started
+}
+
+// closeUntil closes the provider until a time that was asked for and jitter
+// beyond it; of two pauses the later end counts. Whoever cannot wait that long
+// is refused at once.
+func (q *queue) closeUntil(now, asked, jitter time.Duration) {
 	p := &q.pause
-	if until <= p.until {
+	until := asked + jitter
+	if until <= max(p.until, now) {
 		return
 	}
-	p.until = until
+	p.until, p.jitter = until, jitter
 	p.probing, p.probe, p.rampFrom = true, nil, 0
 	q.pace(now)
 	q.sweep(func(w *waiter) (Reason, time.Duration) {
 		switch {
-		case w.deadline > 0 && w.deadline < p.until:
+		case w.deadline > 0 && w.deadline <= p.until:
 			return Deadline, p.until - now
 		case w.expire > 0 && w.expire < p.until:
 			return Paused, p.until - now
@@ -155,7 +166,7 @@ func (q *queue) answered(now time.Duration, p *Permit) {
 		q.pause.probing, q.pause.probe = false, nil
 		q.pause.rampFrom = max(now, 1)
 	}
-	if p.granted >= q.pause.started {
+	if q.pause.fresh(p.granted) {
 		q.pause.unhinted = 0
 	}
 	q.pace(now)

@@ -120,7 +120,9 @@ func (p *Permit) Settle(actual map[string]int64) {
 }
 
 // Release gives the permit back. What it paid stays paid, unless its Call had
-// Wire set and nothing was sent.
+// Wire set and nothing was sent. A permit of Acquire or TryAcquire counts as
+// answered by the provider, which matters after a pause; that of Tries counts
+// as what Again was told.
 func (p *Permit) Release() { p.end(false) }
 
 // Cancel gives the permit back and everything it paid with it. It is for a
@@ -140,6 +142,9 @@ func (p *Permit) end(refund bool) {
 	}
 	now := g.now()
 	g.q.book(now)
+	if p.attempt == nil && !refund && (p.sent || !p.wire) {
+		g.q.answered(now, p)
+	}
 	g.q.release(now, p, refund)
 	g.stepAndUnlock(now)
 	if p.attempt != nil {

@@ -21,13 +21,14 @@ const noBound = -1
 var boundNames = [boundLimits]string{"semaphore", "pause", "breaker", "store"}
 
 // waiter is a call that queues. It lives in two lists of its lane: the order
-// of service, and the order of arrival, in which its patience ends.
+// of service, and the order in which patience ends.
 type waiter struct {
 	next, prev   *waiter // order of service
-	after, until *waiter // order of arrival, of those that give up: the next and the previous
+	after, until *waiter // order in which they give up: the next and the previous
 	lane         *lane
 	weight       int64
-	costs        []int64 // by limit; nil is one request
+	costs        []int64          // by limit; nil is one request
+	named        map[string]int64 // the costs as the call named them
 	born         time.Duration
 	expire       time.Duration // when it gives up waiting; 0 is never
 	deadline     time.Duration // its caller's deadline; 0 is none
@@ -45,8 +46,9 @@ type waiter struct {
 type lane struct {
 	Lane
 	holders       bool    // those that hold a permit and wait for tokens only; always first
+	gone          bool    // by an update; it takes nobody in and reserves nothing
 	first, last   *waiter // service
-	oldest, young *waiter // arrival
+	oldest, young *waiter // giving up
 	waiting       int
 	used          int64 // permits
 	vt            float64
@@ -95,7 +97,7 @@ func (q *queue) cost(costs []int64, i int) int64 {
 		return 0
 	case i < len(costs):
 		return costs[i]
-	case costs == nil && l.unit() == Requests:
+	case l.unit() == Requests:
 		return 1
 	}
 	return 0
@@ -142,70 +144,80 @@ func (q *queue) check(now time.Duration, l *lane, weight int64, costs []int64) (
 // fits reports whether a lane may take weight more permits: they are free,
 // within its cap, and not reserved for others.
 func (q *queue) fits(l *lane, weight int64) bool {
+	if weight == 0 {
+		return true // it holds its permits already, also if there are fewer now
+	}
 	free := q.permits - q.inUse
-	if weight > free || l.used+weight > q.share(l.Cap, math.MaxInt64) {
+	if weight > free || l.used+weight > q.most(l) {
 		return false
 	}
-	if len(q.lanes) == 2 || weight == 0 || l.used+weight <= q.share(l.Reserve, 0) {
+	if len(q.lanes) == 2 || l.used+weight <= q.reserve(l) {
 		return true
 	}
 	for _, other := range q.lanes {
 		if other != l {
-			free -= max(q.share(other.Reserve, 0)-other.used, 0)
+			free -= max(q.reserve(other)-other.used, 0)
 		}
 	}
 	return weight <= free
 }
 
-// share is a part of the permits, at least one; none gives otherwise.
-func (q *queue) share(part float64, otherwise int64) int64 {
-	if part <= 0 {
-		return otherwise
+// rounding is what a part of the permits may lack of a whole number.
+const rounding = 1e-9
+
+// reserve is how many permits are the lane's own. It is rounded down: rounded
+// up, the reserves could leave nothing to the lanes that have none.
+func (q *queue) reserve(l *lane) int64 {
+	if l.Reserve <= 0 || l.gone || q.permits == math.MaxInt64 {
+		return 0
 	}
-	if q.permits == math.MaxInt64 {
-		return otherwise
+	return min(int64(l.Reserve*float64(q.permits)+rounding), q.most(l))
+}
+
+// most is how many permits the lane may use by its own cap.
+func (q *queue) most(l *lane) int64 {
+	if l.Cap <= 0 || l.Cap == 1 || q.permits == math.MaxInt64 {
+		return math.MaxInt64
 	}
-	return max(int64(part*float64(q.permits)), 1)
+	return max(int64(l.Cap*float64(q.permits)+rounding), 1)
 }
 
 // head is the waiter whose turn it is: the first of the lane with the least
-// virtual time, unless only its own cap or the reserve of others keeps it back.
+// virtual time among those that their own cap does not keep back. It waits
+// for its permits and nobody passes it, so a heavy call does not starve; only
+// the reserve of a lane is its own even then, and takes nothing from the head.
 func (q *queue) head() *waiter {
-	if h := q.lanes[len(q.lanes)-1]; h.first != nil {
-		return h.first
+	last := len(q.lanes) - 1
+	switch {
+	case q.lanes[last].first != nil:
+		return q.lanes[last].first
+	case last == 1:
+		return q.lanes[0].first
 	}
-	var best *lane
-	for _, l := range q.lanes {
-		if l.first == nil || (best != nil && l.vt >= best.vt) {
-			continue
-		}
-		if len(q.lanes) > 2 && !q.fits(l, l.first.weight) && l.first.weight <= q.permits-q.inUse {
-			continue
-		}
-		best = l
-	}
+	best := q.least(func(l *lane) bool { return l.used+l.first.weight <= q.most(l) })
 	if best == nil {
-		// All that wait are kept back by caps and reserves.
-		for _, l := range q.lanes {
-			if l.first != nil && (best == nil || l.vt < best.vt) {
-				best = l
-			}
-		}
+		return q.least(func(*lane) bool { return true }).first
 	}
-	// The reserve of a lane is its own even while a heavy call of another one
-	// waits for permits at the head.
-	if best != nil && !q.fits(best, best.first.weight) {
-		for _, l := range q.lanes {
-			if l.first != nil && l.Reserve > 0 && l.used+l.first.weight <= q.share(l.Reserve, 0) && q.fits(l, l.first.weight) {
-				best = l
-				break
-			}
+	if !q.fits(best, best.first.weight) {
+		own := q.least(func(l *lane) bool {
+			return l.used+l.first.weight <= q.reserve(l) && q.fits(l, l.first.weight)
+		})
+		if own != nil {
+			best = own
 		}
-	}
-	if best == nil {
-		return nil
 	}
 	return best.first
+}
+
+// least is the lane with the least virtual time among those that wait and
+// match; nil if there is none.
+func (q *queue) least(match func(*lane) bool) (best *lane) {
+	for _, l := range q.lanes {
+		if l.first != nil && (best == nil || l.vt < best.vt) && match(l) {
+			best = l
+		}
+	}
+	return best
 }
 
 // step grants whoever may start now, and reports when to step again.
@@ -285,13 +297,21 @@ func (q *queue) enqueue(w *waiter, retry bool) {
 		w.next.prev = w
 	}
 	if w.expire > 0 {
+		// At the end, unless the patience of the lane has been lowered.
 		w.until = l.young
-		if l.young == nil {
-			l.oldest = w
-		} else {
-			l.young.after = w
+		for w.until != nil && w.until.expire > w.expire {
+			w.until = w.until.until
 		}
-		l.young = w
+		if w.until == nil {
+			w.after, l.oldest = l.oldest, w
+		} else {
+			w.after, w.until.after = w.until.after, w
+		}
+		if w.after == nil {
+			l.young = w
+		} else {
+			w.after.until = w
+		}
 	}
 	l.waiting++
 	q.waiting++
@@ -337,6 +357,7 @@ func (q *queue) remove(w *waiter) {
 // refuse takes a waiter out with a reason.
 func (q *queue) refuse(w *waiter, r Reason, retryAfter time.Duration) {
 	q.remove(w)
+	w.permit.waits = q.waited(w)
 	w.outcome, w.retryAfter = r, retryAfter
 	q.wakeUp(w)
 }
@@ -345,13 +366,16 @@ func (q *queue) wakeUp(w *waiter) {
 	w.chain, q.wake = q.wake, w
 }
 
-// expire refuses those whose patience has ended.
-func (q *queue) expire(now time.Duration) {
+// expire refuses those whose patience has ended, and reports whether there
+// were any: those behind them may start now.
+func (q *queue) expire(now time.Duration) (any bool) {
 	for _, l := range q.lanes {
 		for w := l.oldest; w != nil && w.expire <= now; w = l.oldest {
 			q.refuse(w, WaitTimeout, 0)
+			any = true
 		}
 	}
+	return any
 }
 
 // sweep refuses waiters that match, after a change that decides their fate.
@@ -369,7 +393,7 @@ func (q *queue) sweep(fate func(*waiter) (Reason, time.Duration)) {
 
 // impossible reports why a call can never be admitted, or "".
 func (q *queue) impossible(l *lane, weight int64, costs []int64) (Reason, int) {
-	if weight > q.permits || (q.permits > 0 && weight > q.share(l.Cap, math.MaxInt64)) {
+	if most := q.capacity(l); weight > most {
 		if q.permits == 0 {
 			return Never, boundSemaphore
 		}
@@ -385,6 +409,21 @@ func (q *queue) impossible(l *lane, weight int64, costs []int64) (Reason, int) {
 		}
 	}
 	return "", noBound
+}
+
+// capacity is how many permits a call of the lane can have when nothing else
+// is in use.
+func (q *queue) capacity(l *lane) int64 {
+	if len(q.lanes) == 2 {
+		return min(q.permits, q.most(l))
+	}
+	shared := q.permits
+	for _, other := range q.lanes {
+		if other != l {
+			shared -= q.reserve(other)
+		}
+	}
+	return min(max(shared, q.reserve(l)), q.permits, q.most(l))
 }
 
 // predict is a lower bound of the time at which a call that joins its lane now

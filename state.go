@@ -21,8 +21,8 @@ import (
 const saveEvery = time.Second
 
 // StateInUseError says that another process on this machine uses the durable
-// state of the same provider, so that together they may pass its limits. The
-// gate that New returns with it works, but keeps nothing.
+// state of the same provider, so that together they may pass its limits. New
+// returns no gate with it: a Config without State gives one that keeps nothing.
 type StateInUseError struct {
 	Provider string
 	File     string
@@ -154,7 +154,7 @@ func (k *keeper) load() error {
 		l.restore(now, spent, gone, ended, unwritten)
 	}
 	if d := s.Paused.Sub(wall.Round(0)); d > 0 {
-		g.q.closeUntil(now, now+d)
+		g.q.closeUntil(now, now+d, 0)
 	}
 	return nil
 }

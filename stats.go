@@ -78,8 +78,10 @@ func (g *Gate) Stats() Stats {
 	return s
 }
 
-// Peek reports when the call could start if it queued now and nothing else
-// changed: 0 is at once. It takes nothing. The error is why it never could.
+// Peek reports in how long the call could start at the earliest if it queued
+// now: by the pause, the limits and those ahead of it in its lane. It does not
+// know when permits in use come back. It takes nothing. The error is why the
+// call never could start.
 func (g *Gate) Peek(call Call) (time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,6 +93,7 @@ func (g *Gate) Peek(call Call) (time.Duration, error) {
 	if r, bound := g.q.impossible(p.lane, p.weight, p.costs); r != "" {
 		return 0, &Rejected{Gate: g.name, Reason: r, Bound: g.q.boundName(bound)}
 	}
+	g.q.pace(now)
 	at, _ := g.q.predict(now, p.lane, p.costs, true)
 	return at - now, nil
 }

@@ -96,8 +96,6 @@ func (t *Tries) Next() (*Permit, error) {
 	var again *Tries
 	if t.n > 0 {
 		again = t
-	} else {
-		t.born = time.Since(g.base)
 	}
 	if t.kept != nil {
 		p.lane = g.holders()
@@ -116,6 +114,9 @@ func (t *Tries) Next() (*Permit, error) {
 		t.kept.released = true
 		t.kept = nil
 		g.mu.Unlock()
+	}
+	if t.n == 0 {
+		t.born = p.granted - p.waits.Queue()
 	}
 	t.n++
 	t.waits = t.waits.add(p.waits)
@@ -218,8 +219,14 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 	if deadline, ok := t.ctx.Deadline(); ok && *at >= deadline.Sub(g.base) {
 		return refuse(Deadline, bound)
 	}
-	if wait := g.cfg.Load().maxWait(); (o.Throttled || o.Hinted) && wait > 0 && !t.call.Patient && *at-now > wait {
-		return refuse(Paused, bound)
+	if wait := g.cfg.Load().maxWait(); (o.Throttled || o.Hinted) && wait > 0 && !t.call.Patient {
+		asked := *at - now
+		if o.Throttled {
+			asked -= g.q.pause.jitter
+		}
+		if asked > wait {
+			return refuse(Paused, bound)
+		}
 	}
 	if !o.Throttled && !o.Free && !g.budget.Again() {
 		*at = now
