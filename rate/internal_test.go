@@ -1,0 +1,162 @@
+package rate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Waits and refills go by the monotonic clock, which no step of the wall clock
+// touches (tomasbasham/ratelimit#11, samm-git/btest-opensource#13).
+func TestClockIsMonotonic(t *testing.T) {
+	l, err := New(Bucket{N: 1, Per: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := l.base.String(); !strings.Contains(s, " m=") {
+		t.Fatalf("the base %s has no monotonic reading", s)
+	}
+}
+
+// A reading of the clock that is old by the time the lock is free is not taken
+// for a clock that runs backwards.
+func TestOldReading(t *testing.T) {
+	l, err := New(Window{N: 10, Per: time.Minute, Burst: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.base = l.base.Add(-time.Hour)
+	old := l.clock() - 10*time.Second
+	l.Allow(10)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.at(old); now < l.clock()-time.Second {
+		t.Fatalf("time went back to %v", now)
+	}
+	if at := l.meter.Ready(l.last, 1); at < time.Hour+time.Minute {
+		t.Fatalf("the window opens at %v", at)
+	}
+}
+
+// A clock that jumps back closes nothing for longer than a window.
+func TestClockRunsBackwards(t *testing.T) {
+	l, err := New(Window{N: 1, Per: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := l.base
+	l.base = base.Add(-30 * 365 * 24 * time.Hour) // as in a bubble
+	if !l.Allow(1) || l.Allow(1) || l.Allow(1) {
+		t.Fatal("one may start")
+	}
+	l.base = base
+	if l.Allow(1) {
+		t.Fatal("what is booked was forgotten")
+	}
+	if d, _ := l.Peek(1); d > 2*time.Minute {
+		t.Fatalf("closed for %v", d)
+	}
+}
+
+// The timer is there while somebody waits, and only then.
+func TestNoTimerIsLeft(t *testing.T) {
+	l, err := New(Bucket{N: 1000, Per: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := l.Wait(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		t.Fatal("a timer is left")
+	}
+}
+
+// A refused Allow takes no lock, whatever is asked for, alone or while others
+// are in line: here somebody else has the lock.
+func TestRefusalTakesNoLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := New(Bucket{N: 1, Per: time.Hour, Burst: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := func(n int64) {
+			t.Helper()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.Allow(n) {
+				t.Fatalf("allowed %d", n)
+			}
+		}
+		l.Allow(6)
+		l.Allow(5)
+		refused(5)
+		refused(10)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- l.Wait(ctx, 8) }()
+		synctest.Wait()
+		refused(1)
+		cancel()
+		<-done
+		if !l.Allow(4) {
+			t.Fatal("4 are free")
+		}
+	})
+}
+
+// endedContext has ended by the time that a grant wakes its waiter.
+type endedContext struct {
+	context.Context
+	looks int
+}
+
+func (c *endedContext) Err() error {
+	if c.looks++; c.looks > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Where a grant and the end of the context come together, the context decides
+// and the grant goes to the next in line at once (golang/go#63615).
+func TestContextDecides(t *testing.T) {
+	for _, limit := range []Limit{Bucket{N: 1, Per: time.Second}, Window{N: 1, Per: time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := New(limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Allow(1)
+			first := make(chan error)
+			go func() { first <- l.Wait(&endedContext{Context: t.Context()}, 1) }()
+			synctest.Wait()
+			begin := time.Now()
+			due, _ := l.Peek(1)
+			due -= time.Second // one unit less, for the one ahead
+			if w, ok := limit.(Window); ok {
+				due -= w.Per / 150
+			}
+			second := make(chan error)
+			go func() { second <- l.Wait(t.Context(), 1) }()
+			if err := <-first; !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if err := <-second; err != nil || time.Since(begin) > due+ms {
+				t.Fatalf("%v after %v, want %v", err, time.Since(begin), due)
+			}
+			if s := l.Stats(); s.Granted != 2 {
+				t.Fatalf("%+v", s)
+			}
+		})
+	}
+}
+
+const ms = time.Millisecond
