@@ -225,7 +225,7 @@ func (j *runJob) run() error {
 	if err := j.checkChanges(signals.admit, out); err != nil {
 		return err
 	}
-	source, err := input.Open(j.args, j.stdin, j.input)
+	source, err := input.Open(j.args, interruptible(signals.admit, j.stdin), j.input)
 	if err != nil {
 		return inputError(err)
 	}
@@ -273,6 +273,31 @@ func (j *runJob) run() error {
 	return j.end(signals, r.Summary(), res, flushed)
 }
 
+// interruptible is r, but a Read that waits ends with ctx: closing standard
+// input does not wake up who reads it. Nothing is read before the first Read.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	return &stdinReader{ctx: ctx, from: r}
+}
+
+type stdinReader struct {
+	ctx  context.Context
+	from io.Reader
+	pipe *io.PipeReader
+}
+
+func (s *stdinReader) Read(p []byte) (int, error) {
+	if s.pipe == nil {
+		r, w := io.Pipe()
+		s.pipe = r
+		context.AfterFunc(s.ctx, func() { r.CloseWithError(os.ErrClosed) })
+		go func() {
+			_, err := io.Copy(w, s.from)
+			w.CloseWithError(err)
+		}()
+	}
+	return s.pipe.Read(p)
+}
+
 // close forces what is written to the disk. The runner has tried again for
 // long enough what the disk refuses.
 func (j *runJob) close(hard context.Context, out *journal.Journal) error {
@@ -281,7 +306,11 @@ func (j *runJob) close(hard context.Context, out *journal.Journal) error {
 	if out.Err() != nil {
 		cancel()
 	}
-	return errors.Join(out.Flush(ctx), out.Close())
+	flushed := out.Flush(ctx)
+	if err := out.Close(); err != nil {
+		return err
+	}
+	return flushed
 }
 
 // quietable is a writer that can be told to write nothing more.
@@ -414,7 +443,10 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 	case signals.code() != 0:
 		code, how = signals.code(), "interrupted"
 	case res.Err != nil || flushed != nil:
-		err = errors.Join(res.Err, flushed)
+		err = res.Err
+		if _, lost := errors.AsType[*journal.UnwrittenError](flushed); lost || err == nil {
+			err = flushed
+		}
 		code, how = exitIO, "stopped"
 		if _, ok := errors.AsType[*input.RowError](err); ok {
 			code = exitUsage

@@ -33,7 +33,13 @@ func makeDirs(path string, sync bool) error {
 		if err := makeDirs(filepath.Dir(path), sync); err != nil {
 			return err
 		}
-		return makeDirs(path, sync)
+		// Once: in /proc a folder is there and yet nothing can be made in it.
+		if err = os.Mkdir(path, 0o777); errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		if err == nil && sync {
+			return syncDir(filepath.Dir(path))
+		}
 	}
 	return err
 }

@@ -218,19 +218,22 @@ func (p *places) close() error {
 }
 
 // started books an attempt that went to the wire.
-func (p *provider) started(at time.Time, retry bool) {
+func (p *provider) started(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts.Starts++
-	if retry {
-		p.counts.Retries++
-	}
 	if p.first.IsZero() || at.Before(p.first) {
 		p.first = at
 	}
 	if at.After(p.last) {
 		p.last = at
 	}
+}
+
+func (p *provider) retried() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.Retries++
 }
 
 func (p *provider) throttled() {

@@ -126,7 +126,7 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		r.inFlight.Add(1)
 		x := r.exchange(p, permit, q, safe)
 		r.inFlight.Add(-1)
-		r.book(rec, p, permit, x, safe)
+		r.book(rec, p, permit, x, safe, tries.Attempts() > 1)
 		outcome := x.attempt.Outcome()
 		if _, ok := errors.AsType[*localError](x.attempt.Err); ok {
 			outcome.Repeat = false
@@ -190,7 +190,7 @@ func (r *run) refused(rec *record.Record, p *provider, tries *mete.Tries, err er
 }
 
 // book notes an attempt in the record and in the figures of its provider.
-func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exchanged, safe bool) {
+func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exchanged, safe, retry bool) {
 	w := permit.Waits()
 	at := x.sent
 	if at.IsZero() {
@@ -211,10 +211,11 @@ func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exch
 	rec.Attempts = len(rec.Tries)
 	rec.Waits.Conn += x.conn
 	if !x.sent.IsZero() {
-		p.started(x.sent, try.N > 1)
+		p.started(x.sent)
 		r.tally.started(x.sent)
 	}
-	if try.N > 1 {
+	if retry {
+		p.retried()
 		r.tally.retries.Add(1)
 	}
 	if x.attempt.Outcome().Throttled {
