@@ -22,7 +22,6 @@ type Bucket struct {
 	credit  time.Duration
 	join    time.Duration
 	log     cells
-	before  pacer // full, as it was before the oldest cell
 	stretch float64
 	stopped time.Duration // when the rate became 0; time stands still since
 }
@@ -124,13 +123,17 @@ func (b *Bucket) Backlog(now time.Duration, ahead, n int64) time.Duration {
 func (b *Bucket) Take(now time.Duration, n int64, onWire bool) Charge {
 	now = b.time(now)
 	b.forget(now)
-	if b.log.len() == 0 {
-		b.before = b.full
-	}
 	if b.log.len() >= many {
-		b.settleOldest(many / 2)
+		// Memory is bounded where the bucket never fills: a later refund of
+		// the oldest charge gives nothing.
+		b.log.pop()
 	}
+	next := b.log.tail
 	i := b.log.add(now, b.join, n, 0)
+	if i == next {
+		cell := b.log.newest()
+		cell.due, cell.frac = b.full.due, b.full.frac
+	}
 	b.full.push(now, b.credit, n)
 	return Charge{n: n, at: now, cell: i, onWire: true}
 }
@@ -140,17 +143,6 @@ func (b *Bucket) Take(now time.Duration, n int64, onWire bool) Charge {
 func (b *Bucket) forget(now time.Duration) {
 	if b.full.due <= now-b.credit {
 		b.log.head = b.log.tail
-	}
-}
-
-// settleOldest makes the oldest charges final, which bounds memory where the
-// bucket never fills. A later refund of one of them gives nothing.
-func (b *Bucket) settleOldest(n int) {
-	for ; n > 0; n-- {
-		if c := b.log.oldest(); c.cost > 0 {
-			b.before.push(c.last, b.credit, c.cost)
-		}
-		b.log.pop()
 	}
 }
 
@@ -171,11 +163,12 @@ func (b *Bucket) Settle(now time.Duration, c *Charge, actual int64) {
 		return
 	}
 	b.log.at(c.cell).cost += diff
-	span, units := b.full.span, b.full.units
-	b.full = b.before
-	b.full.span, b.full.units = span, units
-	for i := b.log.head; i != b.log.tail; i++ {
-		if cell := b.log.at(i); cell.cost > 0 {
+	// Replay what came after it.
+	b.full.due, b.full.frac = b.log.at(c.cell).due, b.log.at(c.cell).frac
+	for i := c.cell; i != b.log.tail; i++ {
+		cell := b.log.at(i)
+		cell.due, cell.frac = b.full.due, b.full.frac
+		if cell.cost > 0 {
 			b.full.push(cell.last, b.credit, cell.cost)
 		}
 	}

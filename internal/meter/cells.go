@@ -2,11 +2,14 @@ package meter
 
 import "time"
 
-// cell is the cost of starts between first and last. unsent of it was granted
-// but did not reach the wire.
+// cell is the cost of starts between first and last. For a window, unsent of
+// it was granted but did not reach the wire; for a bucket, due and frac are
+// when it would have been full without this cell and those after it.
 type cell struct {
 	first, last  time.Duration
 	cost, unsent int64
+	due          time.Duration
+	frac         int64
 }
 
 // cells is a queue of cells in the order of time. A cell keeps its absolute
