@@ -85,6 +85,23 @@ func BenchmarkTakeSettle(b *testing.B) {
 	}
 }
 
+// BenchmarkTakeSettleBusy has a bucket that is never full, so that what was
+// taken before counts.
+func BenchmarkTakeSettleBusy(b *testing.B) {
+	l := must(b, rate.Bucket{N: 1, Per: time.Hour, Burst: 4000})
+	for l.Stats().Free > 100 {
+		l.Allow(1)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		g, err := l.Take(b.Context(), 100)
+		if err != nil {
+			b.Fatal(err)
+		}
+		g.Settle(0)
+	}
+}
+
 // BenchmarkWaitBlocked sleeps at every call.
 func BenchmarkWaitBlocked(b *testing.B) {
 	l := must(b, rate.Window{N: 100_000, Per: time.Second})
