@@ -59,6 +59,7 @@ type Tries struct {
 	refusal *Rejected
 	waits   Waits
 	backoff time.Duration
+	limit   int // of attempts, below the gate's own; 0 is none
 }
 
 // Tries begins a call. Nothing is waited for or charged before Next.
@@ -160,7 +161,11 @@ func (t *Tries) Refusal() error {
 // gate, and reports whether there is to be another. If so the permit has been
 // given back, and Next waits until it is time. If not the permit is still
 // held: release it when the call is done.
-func (t *Tries) Again(o Outcome) bool {
+func (t *Tries) Again(o Outcome) bool { return t.ended(o, false) }
+
+// ended is Again that also releases the permit after the last attempt if asked
+// to, under the same lock.
+func (t *Tries) ended(o Outcome, release bool) bool {
 	g, p := t.gate, t.permit
 	t.last = o.Err
 	g.mu.Lock()
@@ -182,19 +187,29 @@ func (t *Tries) Again(o Outcome) bool {
 		} else {
 			g.q.release(now, p, false)
 		}
+	} else if release {
+		g.q.release(now, p, false)
 	}
 	g.stepAndUnlock(now)
-	if again {
+	if again || release {
 		t.attempt.finish()
 	}
 	return again
+}
+
+// most is how many attempts there may be.
+func (t *Tries) most(attempts int) int {
+	if t.limit > 0 {
+		return min(attempts, t.limit)
+	}
+	return attempts
 }
 
 // decide says whether there is another attempt, and sets the back-off.
 func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 	g := t.gate
 	r := g.cfg.Load().Retry
-	if o.Err == nil && !o.Throttled || !o.Repeat || t.n >= r.Attempts || t.ctx.Err() != nil {
+	if o.Err == nil && !o.Throttled || !o.Repeat || t.n >= t.most(r.Attempts) || t.ctx.Err() != nil {
 		return false
 	}
 	refuse := func(reason Reason, bound string) bool {
@@ -255,30 +270,40 @@ func Do(ctx context.Context, g *Gate, call Call, fn func(context.Context) error)
 // Get is Do for a function with a result. After an error the result is the
 // last one that fn returned.
 func Get[T any](ctx context.Context, g *Gate, call Call, fn func(context.Context) (T, error)) (T, error) {
-	if g.cfg.Load().Total > 0 {
+	v, _, err := get(ctx, g, call, 0, fn)
+	return v, unmarked(err)
+}
+
+// unmarked takes the mark of Permanent off an error.
+func unmarked(err error) error {
+	if e, ok := err.(*permanent); ok {
+		return e.error
+	}
+	return err
+}
+
+// get is Get with at most limit attempts, if that is above 0. It tells how
+// many there were.
+func get[T any](ctx context.Context, g *Gate, call Call, limit int, fn func(context.Context) (T, error)) (v T, attempts int, err error) {
+	if d := g.cfg.Load().Total; d > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, g.cfg.Load().Total)
+		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
 	t := g.tries(ctx, call)
-	var v T
+	t.limit = limit
 	for {
-		p, err := t.Next()
-		if err != nil {
-			return v, err
+		if _, err := t.Next(); err != nil {
+			return v, t.n, err
 		}
 		v, err = once(t.attempt, fn)
-		if t.Again(outcome(ctx, err)) {
+		if t.ended(outcome(ctx, err), true) {
 			continue
 		}
-		p.Release()
-		if e, ok := err.(*permanent); ok {
-			return v, e.error
-		}
 		if t.refusal != nil {
-			return v, t.refusal
+			err = t.refusal
 		}
-		return v, err
+		return v, t.n, err
 	}
 }
 
