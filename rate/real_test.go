@@ -49,7 +49,8 @@ func TestStress(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most := burst + n*time.Since(begin).Seconds(); float64(used.Load()) > most {
+	// The burst is changed to 101 at times, and lateness may be made up.
+	if most := burst + 2 + n*time.Since(begin).Seconds(); float64(used.Load()) > most {
 		t.Errorf("%d of %.0f used", used.Load(), most)
 	}
 	if s := l.Stats(); s.Waiting != 0 || s.Queued != 0 {
