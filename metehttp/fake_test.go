@@ -142,12 +142,12 @@ func idle(t testing.TB, g *mete.Gate) {
 	}
 }
 
-// most is the largest number of instants in any half-open second.
-func most(at []time.Time) int {
+// most is the largest number of instants in any half-open window.
+func most(at []time.Time, window time.Duration) int {
 	slices.SortFunc(at, time.Time.Compare)
 	n, lo := 0, 0
 	for hi := range at {
-		for at[hi].Sub(at[lo]) >= time.Second {
+		for at[hi].Sub(at[lo]) >= window {
 			lo++
 		}
 		n = max(n, hi-lo+1)
