@@ -167,7 +167,8 @@ func TestHeavyCallIsNotStarvedByLightOnes(t *testing.T) {
 // A lane at its cap keeps nobody back but itself, whatever its next call weighs.
 func TestCapHoldsOnlyItsOwnLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Config{Concurrency: 8, Lanes: []Lane{{Name: "capped", Cap: 0.75}, {Name: "free"}}})
+		g := newGate(t, Config{Concurrency: 8, Lanes: []Lane{{Name: "capped", Weight: 100, Cap: 0.75}, {Name: "free"}}})
+		hold(t, g, "free", 1)[0].Release() // it has had its share
 		held := hold(t, g, "capped", 6)
 		heavy, _ := queued(t, g, Call{Lane: "capped", Weight: 3})
 		free, _ := queued(t, g, Call{Lane: "free"})

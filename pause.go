@@ -22,6 +22,7 @@ type pause struct {
 	slower   int           // throttles inside the configured limit: each takes a tenth of the rate
 	quiet    time.Duration // when the last of them was
 	stretch  float64       // in force at the meters; 0 is not known
+	paced    time.Duration // as of when
 }
 
 const (
@@ -84,15 +85,33 @@ func (p *pause) granted(permit *Permit) {
 // throttles inside the configured limit.
 func (q *queue) pace(now time.Duration) {
 	p := &q.pause
+	if p.stretch == 1 && p.rampFrom == 0 && p.slower == 0 {
+		return
+	}
+	// A step that nobody was there to see took place when it was due.
+	for {
+		at := now
+		if p.rampFrom > 0 {
+			at = min(at, p.nextStep(max(p.paced, p.rampFrom)))
+		}
+		if p.slower > 0 {
+			at = min(at, p.quiet+quietAfter)
+		}
+		q.paceAt(at)
+		if p.paced = at; at == now {
+			return
+		}
+	}
+}
+
+func (q *queue) paceAt(now time.Duration) {
+	p := &q.pause
 	if p.rampFrom > 0 && p.open(now) == 1 {
 		p.rampFrom = 0
 	}
-	for p.slower > 0 && now-p.quiet >= quietAfter {
+	if p.slower > 0 && now-p.quiet >= quietAfter {
 		p.slower--
 		p.quiet += quietAfter
-	}
-	if p.stretch == 1 && p.rampFrom == 0 && p.slower == 0 {
-		return
 	}
 	stretch := 1 / (p.open(now) * math.Pow(0.9, float64(p.slower)))
 	if stretch == p.stretch {
