@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/metehq/mete/breaker"
 )
 
 // DefaultMaxWait is how long a call queues when Config.MaxWait is 0.
@@ -25,6 +27,9 @@ type Config struct {
 	// Retry says how failed attempts are repeated. The zero value does not
 	// repeat.
 	Retry Retry
+	// Breaker stops calls while the provider fails. The zero value never does.
+	// A call is refused with ErrBreaker while it is open, unless it is Patient.
+	Breaker breaker.Config
 	// Timeout bounds one attempt, from its grant to its end, and Total the
 	// whole call with its waits and back-offs. 0 means no bound.
 	Timeout, Total time.Duration
@@ -126,6 +131,9 @@ func (c Config) check() error {
 	r := c.Retry
 	if r.Attempts < 0 || r.Base < 0 || r.Max < 0 || r.Delay < 0 || r.Budget < 0 {
 		add("retry: attempts, base, max, delay and budget must not be negative")
+	}
+	if err := c.Breaker.Check(); err != nil {
+		add("%v", err)
 	}
 	if c.Timeout < 0 || c.Total < 0 || c.MaxQueue < 0 {
 		add("timeout, total and max queue must not be negative")

@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/metehq/mete/breaker"
 	"github.com/metehq/mete/internal/meter"
 	"github.com/metehq/mete/retry"
 )
@@ -136,6 +137,10 @@ func (g *Gate) configure(now time.Duration, cfg Config) {
 	default:
 		q.permits = int64(cfg.Concurrency)
 	}
+	if q.circuit == nil {
+		q.circuit = breaker.New(cfg.Breaker)
+	}
+	q.circuit.Update(cfg.Breaker)
 	q.configureLanes(cfg.Lanes)
 	q.configureLimits(now, cfg.Limits, g.attempts)
 }
@@ -418,7 +423,7 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 			return nil
 		}
 	}
-	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, named: call.Costs, permit: p, born: now, again: again != nil, ready: make(chan struct{}, 1)}
+	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, named: call.Costs, permit: p, born: now, again: again != nil, patient: call.Patient, ready: make(chan struct{}, 1)}
 	if again != nil {
 		w.born = again.born
 	}
@@ -491,6 +496,9 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patien
 		if waiting >= maxQueue {
 			return QueueFull, q.bound, 0
 		}
+	}
+	if at := q.circuit.Ready(now); at > now && !patient {
+		return Breaker, boundBreaker, at - now
 	}
 	at, bound := q.predict(now, w.lane, w.costs, !retry)
 	if deadline, ok := ctx.Deadline(); ok {

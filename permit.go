@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/metehq/mete/breaker"
 )
 
 // Call is what one call asks of a gate. The zero value is one permit and one
@@ -66,6 +68,7 @@ type Permit struct {
 	released bool
 	granted  time.Duration
 	waits    Waits
+	ticket   breaker.Ticket
 	attempt  *attempt // its context, to be ended with it; may be nil
 	paid     []payment
 	some     [3]payment
@@ -144,6 +147,7 @@ func (p *Permit) end(refund bool) {
 	g.q.book(now)
 	if p.attempt == nil && !refund && (p.sent || !p.wire) {
 		g.q.answered(now, p)
+		g.q.ended(now, p, breaker.Success)
 	}
 	g.q.release(now, p, refund)
 	g.stepAndUnlock(now)
@@ -201,6 +205,8 @@ func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 	q.inUse -= p.weight
 	p.lane.used -= p.weight
 	q.pause.ended(p)
+	q.circuit.End(now, p.ticket, breaker.Ignored)
+	p.ticket = breaker.Ticket{}
 	if p.wire {
 		refund = !p.sent
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/metehq/mete/breaker"
 	"github.com/metehq/mete/internal/meter"
 )
 
@@ -37,6 +38,7 @@ type waiter struct {
 	blocked      []time.Duration // the queue's blocked times when it came
 	outcome      Reason          // why it was refused; empty once granted
 	retryAfter   time.Duration
+	patient      bool // waits whatever happens
 	queued       bool
 	again        bool    // a repeated attempt
 	chain        *waiter // of those to wake
@@ -79,6 +81,7 @@ type queue struct {
 	lanes   []*lane // the last one is for holders
 	limits  []limit
 	pause   pause
+	circuit *breaker.Circuit
 	vt      float64
 	waiting int
 	// The time for which the queue's head was blocked, by bound, as of booked.
@@ -118,6 +121,9 @@ func (q *queue) book(now time.Duration) {
 func (q *queue) check(now time.Duration, l *lane, weight int64, costs []int64) (bound int, until time.Duration) {
 	if at := q.pause.closed(now); at > now {
 		return boundPause, at
+	}
+	if at := q.circuit.Ready(now); at > now {
+		return boundBreaker, at
 	}
 	if !q.fits(l, weight) {
 		return boundSemaphore, meter.Later
@@ -268,6 +274,7 @@ func (q *queue) grant(now time.Duration, p *Permit) {
 		p.paid = append(p.paid, pay)
 	}
 	q.pause.granted(p)
+	p.ticket = q.circuit.Start(now)
 }
 
 // enqueue puts a waiter in its lane: at the end, or a retry at the head, but
@@ -354,6 +361,21 @@ func (q *queue) remove(w *waiter) {
 	w.queued = false
 }
 
+// ended tells the circuit breaker how an attempt ended. If it opens, whoever
+// does not wait for it is refused.
+func (q *queue) ended(now time.Duration, p *Permit, r breaker.Result) {
+	opened := q.circuit.End(now, p.ticket, r)
+	p.ticket = breaker.Ticket{}
+	if opened {
+		q.sweep(func(w *waiter) (Reason, time.Duration) {
+			if w.patient {
+				return "", 0
+			}
+			return Breaker, q.circuit.Ready(now) - now
+		})
+	}
+}
+
 // refuse takes a waiter out with a reason.
 func (q *queue) refuse(w *waiter, r Reason, retryAfter time.Duration) {
 	q.remove(w)
@@ -432,6 +454,9 @@ func (q *queue) predict(now time.Duration, l *lane, costs []int64, behind bool) 
 	at, bound = now, noBound
 	if t := q.pause.closed(now); t > at && t != meter.Later {
 		at, bound = t, boundPause
+	}
+	if t := q.circuit.Ready(now); t > at {
+		at, bound = t, boundBreaker
 	}
 	for i := range q.limits {
 		n := q.cost(costs, i)

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math"
 	"time"
+
+	"github.com/metehq/mete/breaker"
 )
 
 // Stats is a snapshot of a gate.
@@ -29,6 +31,8 @@ type Stats struct {
 	// Rate is the share of the configured rate that is in force: below 1 after
 	// a pause and after throttles inside the configured limit.
 	Rate float64
+	// Breaker is the state of the circuit breaker.
+	Breaker breaker.State
 	// Limits are the quotas in force.
 	Limits []LimitStats
 }
@@ -62,6 +66,7 @@ func (g *Gate) Stats() Stats {
 		Refused:     maps.Clone(g.refused),
 		Blocked:     map[string]time.Duration{},
 		Bound:       q.boundName(q.bound),
+		Breaker:     q.circuit.State(now),
 		Paused:      max(q.pause.until-now, 0),
 		Rate:        q.pause.open(now) * math.Pow(0.9, float64(q.pause.slower)),
 	}

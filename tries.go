@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/metehq/mete/breaker"
 	"github.com/metehq/mete/retry"
 )
 
@@ -178,6 +179,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	case o.Answered:
 		g.q.answered(now, p)
 	}
+	g.q.ended(now, p, result(o, t.ctx))
 	again := t.decide(now, &at, o)
 	if again {
 		g.retries++
@@ -195,6 +197,24 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 		t.attempt.finish()
 	}
 	return again
+}
+
+// result is what an outcome says about whether the provider works. A throttle
+// teaches a rate, and the end of the caller's context nothing.
+func result(o Outcome, ctx context.Context) breaker.Result {
+	switch {
+	case o.Answered || o.Err == nil && !o.Throttled:
+		return breaker.Success
+	case o.Throttled || ctx.Err() != nil || refusal(o.Err):
+		return breaker.Ignored
+	}
+	return breaker.Failure
+}
+
+// refusal reports whether an error came from a gate and not from a provider.
+func refusal(err error) bool {
+	_, rejected := errors.AsType[*Rejected](err)
+	return rejected || errors.Is(err, ErrNested) || errors.Is(err, ErrInvalidCall)
 }
 
 // most is how many attempts there may be.
@@ -331,7 +351,7 @@ func outcome(ctx context.Context, err error) Outcome {
 	if _, ok := errors.AsType[*permanent](err); ok {
 		return Outcome{Err: err, Answered: true}
 	}
-	if _, ok := errors.AsType[*Rejected](err); ok || errors.Is(err, ErrNested) || errors.Is(err, ErrInvalidCall) || ctx.Err() != nil {
+	if refusal(err) || ctx.Err() != nil {
 		return Outcome{Err: err}
 	}
 	return Outcome{Err: err, Repeat: true, Free: !Sent(err)}
