@@ -44,6 +44,20 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 			return nil, fmt.Errorf("--%s %s: want %s", e.flag, e.value, strings.Join(e.allowed, ", "))
 		}
 	}
+	if f.retries < 0 {
+		return nil, fmt.Errorf("--retry %d: want 0 or more", f.retries)
+	}
+	for _, e := range []struct {
+		flag string
+		time time.Duration
+	}{
+		{"timeout", f.timeout}, {"connect-timeout", f.connect}, {"retry-delay", f.retryDelay},
+		{"max-pause", f.maxPause}, {"drain-timeout", f.drain},
+	} {
+		if e.time < 0 {
+			return nil, fmt.Errorf("--%s %v: want 0 or more", e.flag, e.time)
+		}
+	}
 	if f.resume && f.overwrite {
 		return nil, errors.New("--resume and --overwrite exclude each other")
 	}

@@ -53,11 +53,12 @@ func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) 
 	if q.timeout > 0 {
 		timeout = q.timeout
 	}
-	ctx, cancel := r.hard, context.CancelFunc(func() {})
+	ctx, cancel := context.WithCancelCause(r.hard)
+	defer cancel(nil)
 	if timeout > 0 {
-		ctx, cancel = context.WithTimeoutCause(r.hard, timeout, errAttempt)
+		timer := time.AfterFunc(timeout, func() { cancel(errAttempt) })
+		defer timer.Stop()
 	}
-	defer cancel()
 	wire := &metehttp.Wire{}
 	req, err := q.http(wire.Watch(ctx, permit), safe)
 	if err != nil {
@@ -72,6 +73,9 @@ func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) 
 		x.attempt.Err = r.read(x, resp.Body, p.spec.Timeout.Idle, cancel)
 		resp.Body.Close()
 	}
+	if x.attempt.Err != nil && r.hard.Err() == nil && ctx.Err() != nil {
+		x.attempt.Err = context.Cause(ctx) // whatever net/http made of it
+	}
 	x.end = time.Now()
 	x.sent, x.first, x.conn = wire.Sent(), wire.FirstByte(), wire.Conn()
 	if r.hard.Err() != nil {
@@ -80,13 +84,23 @@ func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) 
 	return x
 }
 
-var errAttempt = errors.New("the attempt took too long")
+// timedOut is a net.Error: a time-out of ours counts like one of the network.
+type timedOut string
+
+func (e timedOut) Error() string { return string(e) }
+func (timedOut) Timeout() bool   { return true }
+func (timedOut) Temporary() bool { return true }
+
+const (
+	errAttempt = timedOut("the attempt took too long")
+	errIdle    = timedOut("the response stood still for too long")
+)
 
 // read takes the response's body: into memory as far as it fits a record, else
 // into a file, if the output has a place for one.
-func (r *run) read(x *exchanged, body io.Reader, idle time.Duration, cancel context.CancelFunc) error {
+func (r *run) read(x *exchanged, body io.Reader, idle time.Duration, cancel context.CancelCauseFunc) error {
 	if idle > 0 {
-		timer := time.AfterFunc(idle, cancel)
+		timer := time.AfterFunc(idle, func() { cancel(errIdle) })
 		defer timer.Stop()
 		body = &watched{body, timer, idle}
 	}
@@ -163,7 +177,7 @@ func (r *run) discard(x *exchanged) {
 }
 
 // kind names the failure of an attempt in records.
-func (x *exchanged) kind(safe bool) record.Kind {
+func (x *exchanged) kind() record.Kind {
 	if _, ok := errors.AsType[*localError](x.attempt.Err); ok {
 		return record.IO
 	}
@@ -176,7 +190,7 @@ func (x *exchanged) kind(safe bool) record.Kind {
 	class := x.attempt.Class()
 	// Sent, not answered, and not safe to repeat: nobody knows whether it was
 	// done.
-	if x.attempt.Err != nil && x.attempt.Response == nil && !x.sent.IsZero() && !safe &&
+	if x.attempt.Err != nil && x.attempt.Response == nil && !x.sent.IsZero() && !x.attempt.Outcome().Repeat &&
 		(class == metehttp.Reset || class == metehttp.Timeout || class == metehttp.Write) {
 		return record.UnknownOutcome
 	}

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,7 +27,7 @@ func (r *run) do(row *input.Row, p *provider) error {
 	ready := time.Now()
 	rec := &record.Record{
 		ID: row.ID, Key: sum(row.Key), Hash: sum(row.Hash), Line: int64(row.Line),
-		Provider: p.name, Method: row.Method, At: ready, Run: r.o.Run, Meta: row.Meta,
+		Provider: p.name, Method: row.Method, At: ready, End: ready, Run: r.o.Run, Meta: row.Meta,
 	}
 	if r.files > 1 {
 		rec.File = row.File
@@ -118,6 +117,7 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 	safe := p.spec.Idempotent || q.keyed || r.o.Idempotent
 	max := p.spec.Gate.Retry.Attempts
 	before := rec.Waits // of earlier hops
+	backoff := time.Duration(0)
 	for {
 		permit, err := tries.Next()
 		if err != nil {
@@ -126,7 +126,8 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		r.inFlight.Add(1)
 		x := r.exchange(p, permit, q, safe)
 		r.inFlight.Add(-1)
-		r.book(rec, p, permit, x, safe, tries.Attempts() > 1)
+		r.book(rec, p, permit, x, tries.Backoff()-backoff, tries.Attempts() > 1)
+		backoff = tries.Backoff()
 		outcome := x.attempt.Outcome()
 		if _, ok := errors.AsType[*localError](x.attempt.Err); ok {
 			outcome.Repeat = false
@@ -190,7 +191,8 @@ func (r *run) refused(rec *record.Record, p *provider, tries *mete.Tries, err er
 }
 
 // book notes an attempt in the record and in the figures of its provider.
-func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exchanged, safe, retry bool) {
+// rec.End is the end of what is accounted for so far.
+func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exchanged, backoff time.Duration, retry bool) {
 	w := permit.Waits()
 	at := x.sent
 	if at.IsZero() {
@@ -199,11 +201,12 @@ func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exch
 	try := record.Try{
 		N: len(rec.Tries) + 1, Provider: p.name, At: at, Status: x.status,
 		Limiter: w.Limit, Semaphore: w.Semaphore, Pause: w.Pause, Conn: x.conn,
-		// All of the attempt that is not waiting for a connection, so that the
+		// All that was not waiting, the work of this machine too, so that the
 		// parts of a row add up to its total.
-		Took:  max(x.end.Sub(x.begun)-x.conn, 0),
-		Error: x.kind(safe),
+		Took:  max(x.end.Sub(rec.End)-w.Queue()-backoff-x.conn, 0),
+		Error: x.kind(),
 	}
+	rec.End = x.end
 	if x.header != nil {
 		try.RetryAfter, _ = quota.RetryAfter(x.header, x.end)
 	}
@@ -231,9 +234,8 @@ func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
 	last := rec.Tries[len(rec.Tries)-1]
 	rec.Status = x.status
 	rec.Headers = record.SelectHeaders(x.header, r.secretParameter)
-	rec.End = x.end
 	rec.BodyBytes, rec.Truncated = x.bytes, x.cut
-	rec.Latency = last.Took
+	rec.Latency = max(x.end.Sub(x.begun)-x.conn, 0)
 	if !x.first.IsZero() && !x.sent.IsZero() {
 		rec.TTFB = x.first.Sub(x.sent)
 	}
@@ -256,8 +258,8 @@ func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
 		}
 	}
 	if !x.sent.IsZero() {
-		p.latency.Record(last.Took)
-		r.tally.latency.Record(last.Took)
+		p.latency.Record(rec.Latency)
+		r.tally.latency.Record(rec.Latency)
 	}
 	return r.write(rec, p)
 }
@@ -280,14 +282,13 @@ func message(x *exchanged) string {
 		return fmt.Sprintf("the body is larger than %d MiB, and without -o there is no place for it", largest>>20)
 	case x.attempt.Err == nil:
 		return fmt.Sprintf("%d %s", x.status, http.StatusText(x.status))
-	case errors.Is(x.attempt.Err, context.DeadlineExceeded):
-		return errAttempt.Error()
 	}
 	return x.attempt.Err.Error()
 }
 
 // fail writes the record of a row that was not sent.
 func (r *run) fail(rec *record.Record, kind record.Kind, phase, message string) error {
+	rec.End = time.Now()
 	rec.Error = &record.Error{Kind: kind, Phase: phase, Message: r.o.Mask(message)}
 	return r.write(rec, nil)
 }
@@ -295,9 +296,6 @@ func (r *run) fail(rec *record.Record, kind record.Kind, phase, message string) 
 // write appends the record and waits until it is written.
 func (r *run) write(rec *record.Record, p *provider) error {
 	rec.OK = rec.Error == nil && rec.Status >= 200 && rec.Status < 300
-	if rec.End.IsZero() {
-		rec.End = time.Now()
-	}
 	rec.Total = rec.End.Sub(rec.At)
 	rec.Bound = bound(rec)
 	line := r.buffers.Get().(*bytes.Buffer)
