@@ -337,8 +337,12 @@ func TestStarvationIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const heaviest = 4
 		weights := []float64{1, 2, 8}
-		q := &queue{permits: rapid.Int64Range(heaviest, 9).Draw(t, "permits"), bound: noBound, blocked: make([]time.Duration, boundLimits)}
-		q.configureLanes([]Lane{{Name: "a", Weight: weights[0]}, {Name: "b", Weight: weights[1]}, {Name: "c", Weight: weights[2]}})
+		g, err := New(Config{Concurrency: rapid.IntRange(heaviest, 9).Draw(t, "permits"),
+			Lanes: []Lane{{Name: "a", Weight: weights[0]}, {Name: "b", Weight: weights[1]}, {Name: "c", Weight: weights[2]}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := &g.q
 		type entry struct {
 			w      *waiter
 			passed [3]int64
