@@ -315,11 +315,15 @@ func (g *Gate) Acquire(ctx context.Context, call Call) (*Permit, error) {
 }
 
 // TryAcquire admits the call if it may start now. It never blocks.
-func (g *Gate) TryAcquire(call Call) (*Permit, bool) {
+func (g *Gate) TryAcquire(call Call) (*Permit, bool) { return g.try(call, math.MaxInt64) }
+
+// try is TryAcquire for a call that came at born: those that wait count only
+// if they are older.
+func (g *Gate) try(call Call, born time.Duration) (*Permit, bool) {
 	p := &Permit{}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.prepare(p, call) != nil || g.q.closed || g.q.waiting > 0 {
+	if g.prepare(p, call) != nil || g.q.closed || (g.q.waiting > 0 && g.q.head().born <= born) {
 		return nil, false
 	}
 	now := g.now()
