@@ -30,6 +30,7 @@ type Wire struct {
 	first   time.Time
 	replays int
 	paid    bool     // for the replay that comes next
+	refused bool     // to replay
 	used    net.Conn // the last one
 }
 
@@ -49,8 +50,8 @@ func (w *Wire) getConn(string) {
 	w.mu.Lock()
 	replay := !w.sent.IsZero() && !w.paid
 	if replay {
-		c, ok := w.used.(*tls.Conn)
-		replay = ok && c.ConnectionState().NegotiatedProtocol != "h2"
+		_, secure := w.used.(*tls.Conn)
+		replay = secure && !isHTTP2(w.used)
 	}
 	w.mu.Unlock()
 	if replay {
@@ -75,6 +76,14 @@ func (w *Wire) gotConn(info httptrace.GotConnInfo) {
 		now = time.Now()
 	}
 	w.mu.Lock()
+	if w.refused {
+		w.mu.Unlock()
+		// HTTP/2 looks at the context before it writes, HTTP/1 does not.
+		if !isHTTP2(info.Conn) {
+			info.Conn.Close()
+		}
+		return
+	}
 	w.sent, w.paid, w.used = now, false, info.Conn
 	w.mu.Unlock()
 	w.permit.Sent()
@@ -82,15 +91,24 @@ func (w *Wire) gotConn(info httptrace.GotConnInfo) {
 
 // pay waits until the limits admit that the request is sent again.
 func (w *Wire) pay() {
-	if err := w.permit.Replay(w.ctx); err != nil {
+	err := w.permit.Replay(w.ctx)
+	if err != nil {
 		// The hooks of net/http cannot refuse, but its context can. It ends:
 		// there is no other reason to refuse a replay.
 		<-w.ctx.Done()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.replays++
-	w.paid = true
+	w.paid, w.refused = true, err != nil
+	if err == nil {
+		w.replays++
+	}
+}
+
+// isHTTP2 reports whether a connection surely speaks HTTP/2.
+func isHTTP2(c net.Conn) bool {
+	secure, ok := c.(*tls.Conn)
+	return ok && secure.ConnectionState().NegotiatedProtocol == "h2"
 }
 
 func (w *Wire) firstByte() {
