@@ -104,6 +104,8 @@ func (c Config) check() error {
 			add("%s: burst %d is negative", name, l.Burst)
 		case l.Margin < 0:
 			add("%s: margin %v is negative", name, l.Margin)
+		case l.Oversize != "" && l.Oversize != "alone", l.Oversize != "" && l.Calendar != "":
+			add("%s: oversize %q: want alone, and no calendar", name, l.Oversize)
 		case l.Calendar != "" && l.Calendar != "day" && l.Calendar != "month":
 			add("%s: calendar %q is neither day nor month", name, l.Calendar)
 		case l.Calendar == "" && l.Per <= 0:

@@ -266,11 +266,11 @@ func paced(l Limit, all []Limit) bool {
 }
 
 func (l Limit) window(paced bool) meter.WindowSpec {
-	return meter.WindowSpec{N: l.N, Per: l.Per, Burst: l.Burst, Paced: paced, Bulk: l.unit() != Requests, Margin: l.Margin}
+	return meter.WindowSpec{N: l.N, Per: l.Per, Burst: l.Burst, Paced: paced, Bulk: l.unit() != Requests, Margin: l.Margin, Alone: l.Oversize != ""}
 }
 
 func (l Limit) bucket() meter.BucketSpec {
-	return meter.BucketSpec{N: l.N, Per: l.Per, Burst: l.Burst}
+	return meter.BucketSpec{N: l.N, Per: l.Per, Burst: l.Burst, Alone: l.Oversize != ""}
 }
 
 func (l Limit) calendar() meter.CalendarSpec {

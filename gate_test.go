@@ -706,3 +706,29 @@ func BenchmarkGate(b *testing.B) {
 		})
 	}
 }
+
+// A cost above the capacity never hangs: it is refused, or opted in, admitted
+// alone, and what it owes is paid off before the next call.
+func TestOversize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := Limit{Name: "tpm", Unit: "tokens", N: 1000, Per: time.Minute, Oversize: "alone"}
+		g := newGate(t, Config{MaxWait: -1, Limits: []Limit{tokens}})
+		start := time.Now()
+		acquire := func(n int64) time.Duration {
+			if _, err := g.Acquire(t.Context(), Call{Costs: map[string]int64{"tokens": n}}); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(start)
+		}
+		acquire(100)
+		if d := acquire(3000); d < time.Minute || d > 61*time.Second {
+			t.Errorf("the large call started after %v", d)
+		}
+		if d := acquire(1); d < 4*time.Minute || d > 242*time.Second {
+			t.Errorf("the next one after %v", d)
+		}
+		if _, err := New(Config{Limits: []Limit{{N: 1, Per: time.Second, Oversize: "yes"}}}); err == nil {
+			t.Error("oversize: yes is accepted")
+		}
+	})
+}

@@ -39,6 +39,10 @@ type Limit struct {
 	Calendar string
 	// Zone is the IANA time zone of a Calendar limit; empty means UTC.
 	Zone string
+	// Oversize is "alone" to admit a call that costs more than the limit holds:
+	// when nothing else is in force, and with the rest as debt that later calls
+	// wait for. Empty refuses such a call with ErrTooLarge.
+	Oversize string
 	// Margin widens the window by the largest difference that the way to the
 	// provider may make between two calls. 0 means Per/150, at least 5 ms and
 	// at most 50 ms.

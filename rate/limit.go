@@ -109,7 +109,9 @@ func (w Window) spec() meter.WindowSpec {
 	return meter.WindowSpec{N: w.N, Per: w.Per, Burst: w.Burst, Paced: true, Bulk: w.Bulk, Margin: w.Margin}
 }
 
-func (b Bucket) spec() meter.BucketSpec { return meter.BucketSpec(b) }
+func (b Bucket) spec() meter.BucketSpec {
+	return meter.BucketSpec{N: b.N, Per: b.Per, Burst: b.Burst}
+}
 
 func (c Calendar) spec() meter.CalendarSpec { return meter.CalendarSpec(c) }
 

@@ -1,12 +1,16 @@
 package meter
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // BucketSpec describes a Bucket: N units per Per flow in, Burst fit.
 type BucketSpec struct {
 	N     int64
 	Per   time.Duration
 	Burst int64
+	Alone bool // a cost above Burst is admitted when the bucket is full; the rest is debt
 }
 
 // Bucket is a token bucket: at most Burst + N/Per * t units in any t. Where
@@ -93,25 +97,29 @@ func (b *Bucket) scaled() time.Duration { return ceil(float64(b.spec.Per) * b.st
 
 // Capacity implements Meter.
 func (b *Bucket) Capacity() int64 {
-	if b.spec.N == 0 {
+	switch {
+	case b.spec.N == 0:
 		return 0
+	case b.spec.Alone:
+		return math.MaxInt64 / 4
 	}
 	return b.spec.Burst
 }
 
 // Ready implements Meter.
 func (b *Bucket) Ready(now time.Duration, n int64) time.Duration {
-	if b.spec.N == 0 || n > b.spec.Burst {
+	if b.spec.N == 0 || n > b.Capacity() {
 		return Later
 	}
-	return max(now, b.full.ready(b.spec.Burst-n))
+	return max(now, b.full.ready(b.spec.Burst-min(n, b.spec.Burst)))
 }
 
 // Backlog implements Meter.
 func (b *Bucket) Backlog(now time.Duration, ahead, n int64) time.Duration {
-	if b.spec.N == 0 || n > b.spec.Burst {
+	if b.spec.N == 0 || n > b.Capacity() {
 		return Later
 	}
+	n = min(n, b.spec.Burst)
 	if early := b.spec.Burst - n - ahead; early >= 0 {
 		return max(now, b.full.ready(early))
 	}

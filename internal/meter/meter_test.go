@@ -79,6 +79,10 @@ func TestWindowAgainstList(t *testing.T) {
 						continue
 					}
 					actual := rapid.Int64Range(0, n+3).Draw(t, "actual")
+					if actual > starts[i].n {
+						// A debt beyond the window is TestAlone's.
+						actual = max(min(actual, starts[i].n+n-inWindow(starts, now, span)), starts[i].n)
+					}
 					if debt := actual - starts[i].n; debt > 0 {
 						starts = append(starts, start{at: now, n: debt})
 						charges = append(charges, Charge{onWire: true})
@@ -459,4 +463,34 @@ func TestCalendar(t *testing.T) {
 			t.Fatalf("free is %d", again.Free(0))
 		}
 	})
+}
+
+// A cost above the capacity goes alone, and what it owes is waited for; a
+// refund shortens that.
+func TestAlone(t *testing.T) {
+	for name, m := range map[string]Meter{
+		"paced":  NewWindow(WindowSpec{N: 100, Per: time.Second, Margin: ms, Paced: true, Bulk: true, Alone: true}),
+		"cap":    NewWindow(WindowSpec{N: 100, Per: time.Second, Margin: ms, Bulk: true, Alone: true}),
+		"bucket": NewBucket(BucketSpec{N: 100, Per: 1001 * ms, Burst: 100, Alone: true}),
+	} {
+		m.Take(0, 1, true)
+		first := m.Ready(0, 250)
+		if first == Later || (name != "paced" && first <= 0) {
+			t.Errorf("%s: 250 of 100 beside another one: ready at %v", name, first)
+		}
+		now := max(first, 1001*ms)
+		if m.Ready(now, 250) > now {
+			t.Fatalf("%s: not admitted alone", name)
+		}
+		c := m.Take(now, 250, true)
+		// 2.5 windows are owed; a full window may start one window before that.
+		owed := m.Ready(now, 100) - now
+		if owed < 2500*ms*1001/1000-50*ms || owed > 2510*ms {
+			t.Errorf("%s: the next 100 start after %v", name, owed)
+		}
+		m.Settle(now, &c, 100)
+		if again := m.Ready(now, 100) - now; again > 1002*ms || again < 990*ms {
+			t.Errorf("%s: after the refund they start after %v", name, again)
+		}
+	}
 }

@@ -1,6 +1,9 @@
 package meter
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // WindowSpec describes a Window.
 type WindowSpec struct {
@@ -9,6 +12,9 @@ type WindowSpec struct {
 	Burst int64 // due starts that may go together; at least 1
 	Paced bool  // starts keep a distance of Per/N
 	Bulk  bool  // the unit is not requests: costs come in lumps
+	// Alone admits a cost above N when nothing else is in the window; the rest
+	// is debt.
+	Alone bool
 	// Margin is added to the window; 0 means Per/150 between 5 and 50 ms.
 	Margin time.Duration
 }
@@ -80,7 +86,12 @@ func (w *Window) Update(now time.Duration, s WindowSpec) {
 }
 
 // Capacity implements Meter.
-func (w *Window) Capacity() int64 { return w.spec.N }
+func (w *Window) Capacity() int64 {
+	if w.spec.Alone && w.spec.N > 0 {
+		return math.MaxInt64 / 4
+	}
+	return w.spec.N
+}
 
 func (w *Window) expire(now time.Duration) {
 	for w.log.len() > 0 {
@@ -96,14 +107,12 @@ func (w *Window) expire(now time.Duration) {
 
 // Ready implements Meter.
 func (w *Window) Ready(now time.Duration, n int64) time.Duration {
-	if w.spec.N == 0 || n > w.spec.N {
+	if w.spec.N == 0 || n > w.Capacity() {
 		return Later
 	}
+	n = min(n, w.spec.N)
 	w.expire(now)
-	t := now
-	if w.spec.Paced {
-		t = max(t, w.pace.ready(w.spec.Burst-1))
-	}
+	t := max(now, w.paid(n))
 	need := w.used + n - w.spec.N
 	for i := w.log.head; need > 0; i++ {
 		if i == w.log.tail {
@@ -118,11 +127,21 @@ func (w *Window) Ready(now time.Duration, n int64) time.Duration {
 	return t
 }
 
+// paid is when the pace allows n units to start. One that is not paced may
+// start N at once, so only a debt beyond what the window holds keeps it back.
+func (w *Window) paid(n int64) time.Duration {
+	if w.spec.Paced {
+		return w.pace.ready(w.spec.Burst - 1)
+	}
+	return w.pace.ready(w.spec.N - n)
+}
+
 // Backlog implements Meter.
 func (w *Window) Backlog(now time.Duration, ahead, n int64) time.Duration {
-	if w.spec.N == 0 || n > w.spec.N {
+	if w.spec.N == 0 || n > w.Capacity() {
 		return Later
 	}
+	n = min(n, w.spec.N)
 	w.expire(now)
 	t := now
 	if w.spec.Paced && ahead+1 > w.spec.Burst {
