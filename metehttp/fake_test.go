@@ -2,10 +2,12 @@ package metehttp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"slices"
 	"strings"
@@ -201,12 +203,16 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // serve starts a server on pipes and returns the pool that reaches it. Both end
 // with the test.
-func (p *pipes) serve(t testing.TB, srv *http.Server) *http.Transport {
+func (p *pipes) serve(t testing.TB, srv *http.Server, wrap ...func(net.Listener) net.Listener) *http.Transport {
 	t.Helper()
 	done := make(chan struct{})
+	var l net.Listener = p
+	for _, w := range wrap {
+		l = w(l)
+	}
 	go func() {
 		defer close(done)
-		_ = srv.Serve(p)
+		_ = srv.Serve(l)
 	}()
 	pool := NewPool(0)
 	pool.Proxy = nil
@@ -217,4 +223,14 @@ func (p *pipes) serve(t testing.TB, srv *http.Server) *http.Transport {
 		<-done
 	})
 	return pool
+}
+
+// certificates are the configurations of a TLS server and its client.
+func certificates(h2 bool) (server, client *tls.Config) {
+	srv := httptest.NewUnstartedServer(nil)
+	srv.EnableHTTP2 = h2
+	srv.StartTLS()
+	defer srv.Close()
+	roots := srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	return srv.TLS.Clone(), &tls.Config{RootCAs: roots}
 }

@@ -7,8 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,16 +20,9 @@ import (
 
 // refusing is an HTTP/2 server that refuses the streams of which arrived says
 // so, and answers the others with 204.
-func refusing(t *testing.T, arrived func(time.Time) (refuse bool)) *http.Transport {
+func refusing(t *testing.T, arrived func() (refuse bool)) *http.Transport {
 	t.Helper()
-	srv := httptest.NewUnstartedServer(nil) // for its certificate
-	srv.EnableHTTP2 = true
-	srv.StartTLS()
-	cfg := srv.TLS.Clone()
-	roots := srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	srv.Client().CloseIdleConnections()
-	srv.Close()
-
+	cfg, client := certificates(true)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +42,7 @@ func refusing(t *testing.T, arrived func(time.Time) (refuse bool)) *http.Transpo
 	pool.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, l.Addr().String())
 	}
-	pool.TLSClientConfig = &tls.Config{RootCAs: roots}
+	pool.TLSClientConfig = client
 	t.Cleanup(func() {
 		pool.CloseIdleConnections()
 		l.Close()
@@ -58,7 +51,7 @@ func refusing(t *testing.T, arrived func(time.Time) (refuse bool)) *http.Transpo
 	return pool
 }
 
-func refuseStreams(c net.Conn, arrived func(time.Time) bool) {
+func refuseStreams(c net.Conn, arrived func() bool) {
 	defer c.Close()
 	preface := make([]byte, len(http2.ClientPreface))
 	if _, err := io.ReadFull(c, preface); err != nil {
@@ -81,7 +74,7 @@ func refuseStreams(c net.Conn, arrived func(time.Time) bool) {
 				_ = framer.WriteSettingsAck()
 			}
 		case *http2.HeadersFrame:
-			if arrived(time.Now()) {
+			if arrived() {
 				_ = framer.WriteRSTStream(f.StreamID, http2.ErrCodeRefusedStream)
 				continue
 			}
@@ -92,42 +85,57 @@ func refuseStreams(c net.Conn, arrived func(time.Time) bool) {
 	}
 }
 
-// net/http sends refused streams again by itself, and asks for a connection
-// under the lock of its pool. Waiting there would stop every request of the
-// pool, also those that hold what is waited for.
+// net/http sends refused streams again by itself, and each of them is charged.
 func TestReplayOverHTTP2(t *testing.T) {
-	for _, limit := range []mete.Limit{
-		{N: 10, Per: 200 * time.Millisecond, Burst: 10, Margin: busy},
-		{N: 1, Per: 5 * time.Millisecond, Margin: busy / 10},
-	} {
-		var mu sync.Mutex
-		var at []time.Time
-		pool := refusing(t, func(now time.Time) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			at = append(at, now)
-			return len(at) > 5 && len(at) <= 20
+	var arrived atomic.Int64
+	pool := refusing(t, func() bool {
+		n := arrived.Add(1)
+		return n > 5 && n <= 20
+	})
+	g := gate(t, mete.Config{Concurrency: 20, Limits: []mete.Limit{{N: 100, Per: time.Second, Burst: 10}}})
+	rt := &Transport{Gate: fixed(g), Base: pool}
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() {
+			if code, err := get(t.Context(), rt, "https://example.com/"); code != 204 || err != nil {
+				t.Error(code, err)
+			}
 		})
-		g := gate(t, mete.Config{Concurrency: 20, Limits: []mete.Limit{limit}})
-		rt := &Transport{Gate: fixed(g), Base: pool}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		var wg sync.WaitGroup
-		for range 40 {
-			wg.Go(func() {
-				if code, err := get(ctx, rt, "https://example.com/"); code != 204 || err != nil {
-					t.Error(code, err)
-				}
-			})
-		}
-		wg.Wait()
-		cancel()
-		s := g.Stats()
-		if s.Replays == 0 || int(s.Attempts) != len(at) {
-			t.Errorf("%d arrived, %d attempts, %d replays", len(at), s.Attempts, s.Replays)
-		}
-		if n := most(at, limit.Per); limit.N > 1 && n > int(limit.N) {
-			t.Errorf("%d in %v", n, limit.Per)
-		}
-		idle(t, g)
 	}
+	wg.Wait()
+	if s := g.Stats(); arrived.Load() != 55 || s.Attempts != 55 || s.Replays != 15 {
+		t.Errorf("%d arrived, %d attempts, %d replays", arrived.Load(), s.Attempts, s.Replays)
+	}
+	idle(t, g)
+}
+
+// net/http asks for an HTTP/2 connection under the lock of its pool. A replay
+// that waits there would stop every request of the pool.
+func TestReplayStopsNobody(t *testing.T) {
+	var arrived atomic.Int64
+	pool := refusing(t, func() bool { return arrived.Add(1) == 2 })
+	slow := gate(t, mete.Config{Limits: []mete.Limit{{N: 2, Per: time.Second, Burst: 2}}})
+	rt := &Transport{Gate: fixed(slow), Base: pool}
+	if _, err := get(t.Context(), rt, "https://example.com/"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := get(t.Context(), rt, "https://example.com/")
+		done <- err
+	}()
+	for slow.Stats().Waiting == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	other := gate(t, mete.Config{})
+	if _, err := get(t.Context(), &Transport{Gate: fixed(other), Base: pool}, "https://example.com/"); err != nil {
+		t.Error(err)
+	}
+	if n := slow.Stats().Waiting; n != 1 {
+		t.Error("another gate's request waited for the replay")
+	}
+	if err := <-done; err != nil || arrived.Load() != 4 {
+		t.Errorf("%d arrived, %v", arrived.Load(), err)
+	}
+	idle(t, slow)
 }
