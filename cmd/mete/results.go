@@ -1,18 +1,13 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/metehq/mete/cmd/mete/internal/record"
+	"github.com/metehq/mete/cmd/mete/internal/results"
 )
 
 func newResultsCommand() *cobra.Command {
@@ -22,286 +17,166 @@ func newResultsCommand() *cobra.Command {
 		Long: `Work with the result file of a run.
 
 A result file holds one JSON record per line, in the order in which rows were
-finished. A row that was sent again has several lines; the last one counts.`,
+finished. A row that was sent again has several lines; the last one counts, and
+fold, join and order keep only that one. filter, csv and stats look at every
+line: put fold before them where rows were sent again.
+
+Files may be compressed with gzip or zstd, and - is standard input. A last line
+that was being written when the program was killed is left out, and said so on
+stderr; any other line that is no record is an error that names it, unless
+--skip-bad is given. Records are copied byte for byte.
+
+Exit codes: 0 done, 2 wrong usage or input, 5 a file cannot be read or written,
+141 the reader of the output has gone.`,
 		Example: `  mete results fold out.jsonl -o unique.jsonl     # one line per row
-  mete results fold out.jsonl | jq -c 'select(.ok|not)'`,
+  mete results fold out.jsonl | mete results csv - > out.csv
+  mete results stats out.jsonl                    # counts, latencies, rates`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newFoldCommand())
-	for _, s := range []struct{ name, short string }{
-		{"filter", "Keep the records that fit a condition"},
-		{"join", "Join records with their input rows"},
-		{"csv", "Write records as CSV"},
-		{"stats", "Sum up a result file"},
-		{"order", "Sort records into the order of the input"},
-	} {
-		c.AddCommand(&cobra.Command{
-			Use:                s.name,
-			Short:              s.short + " (not available yet)",
-			DisableFlagParsing: true,
-			RunE: func(*cobra.Command, []string) error {
-				return &exitError{exitUsage, fmt.Errorf("results %s: not available yet; fold is", s.name)}
-			},
-		})
-	}
+	c.AddCommand(
+		newFoldCommand(),
+		newJoinCommand(),
+		newFilterCommand(),
+		newOrderCommand(),
+		newCSVCommand(),
+		newStatsCommand(),
+	)
 	return c
 }
 
+// inputFiles refuses a command line without input.
+func inputFiles(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("results %s: name a result file, or - for standard input, as in: mete results %[1]s out.jsonl", c.Name())
+	}
+	return nil
+}
+
 func newFoldCommand() *cobra.Command {
-	var out string
-	var overwrite bool
+	var f resultsFlags
 	c := &cobra.Command{
-		Use:   "fold IN.jsonl [-o OUT.jsonl]",
+		Use:   "fold IN [-o OUT]",
 		Short: "Keep the last record of every row",
 		Long: `Keep the last record of every row.
 
 A row that failed and was sent again has more than one line in a result file.
 fold writes one line per row: the last one, byte for byte, in the order in which
-the rows first appear. A last line that was being written when the program was
-killed is left out, and said so on stderr; any other bad line is an error.
+the rows first appear.
 
-IN is read twice, so it has to be a file. It is not changed, and may be the
-output of a run that is still going on. Memory: about 24 bytes per row.
-Paths in body_file stay as they are, relative to the folder of IN.`,
+IN is not changed, and may be the output of a run that is still going on. It is
+read twice: of a pipe or a compressed file a copy is made in the temporary
+folder. Memory: about 24 bytes per row. Paths in body_file stay as they are,
+relative to the folder of IN.`,
 		Example: `  mete results fold out.jsonl                     # to stdout
   mete results fold out.jsonl -o unique.jsonl     # whole or not at all
   mete results fold out.jsonl | jq -c 'select(.ok) | [.id, .body]'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errors.New("results fold: name one result file, as in: mete results fold out.jsonl")
+				return errors.New("results fold: name one result file, as in: mete results fold out.jsonl; for several see join")
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if out == "" {
-				return foldFile(args[0], c.OutOrStdout(), c.ErrOrStderr())
-			}
-			return foldInto(args[0], out, overwrite, c.ErrOrStderr())
+			return f.write(c, args, func(w io.Writer) error { return results.Fold(f.input(c, args), w) })
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "write to this file instead of stdout")
-	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the output if it exists")
+	f.register(c)
 	return c
 }
 
-// foldInto folds into a file that appears as a whole or not at all.
-func foldInto(in, out string, overwrite bool, stderr io.Writer) (err error) {
-	if info, err := os.Stat(out); err == nil {
-		if from, err := os.Stat(in); err == nil && os.SameFile(info, from) {
-			return fmt.Errorf("%s is the input; name another output", out)
-		}
-		if !overwrite {
-			return fmt.Errorf("%s exists: add --overwrite to replace it", out)
-		}
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a regular file; write to stdout instead", out)
-		}
-	}
-	tmp, err := os.OpenFile(fmt.Sprintf("%s.tmp-%d", out, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s", filepath.Dir(out))
-	}
-	if err != nil {
-		return &exitError{exitIO, err}
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(tmp.Name())
-		}
-	}()
-	if err := foldFile(in, tmp, stderr); err != nil {
-		tmp.Close()
-		return err
-	}
-	if err := errors.Join(tmp.Sync(), tmp.Close()); err != nil {
-		return &exitError{exitIO, err}
-	}
-	if err := os.Rename(tmp.Name(), out); err != nil {
-		return &exitError{exitIO, err}
-	}
-	return nil
-}
+func newJoinCommand() *cobra.Command {
+	var f resultsFlags
+	var rows string
+	c := &cobra.Command{
+		Use:   "join IN… [--input ROWS.jsonl] [-o OUT]",
+		Short: "Join several result files, and records with their input rows",
+		Long: `Join several result files, and records with their input rows.
 
-func foldFile(in string, out, stderr io.Writer) error {
-	f, err := os.Open(in)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return &exitError{exitIO, err}
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file: fold reads its input twice", in)
-	}
-	// The size is read once: the file may be growing.
-	src := io.NewSectionReader(f, 0, info.Size())
-	var fl fold
-	if err := fl.read(src, in, stderr); err != nil {
-		return err
-	}
-	if err := fl.write(src, out); err != nil {
-		return &exitError{exitIO, err}
-	}
-	return nil
-}
+Of shards, or of runs one after another: one line per row, the last record over
+all files in the order given. How many ids came in several files is said on
+stderr.
 
-// fold remembers where the last record of every row is: 16 bytes a row, and 4
-// to 8 in the table.
-type fold struct {
-	rows  []foldRow // in order of first appearance
-	table []uint32  // open addressing by sum: index into rows + 1
-}
-
-type foldRow struct {
-	sum uint64 // of the id
-	at  uint64 // offset of the last record, shifted; lowest bit: not the first one
-}
-
-func (r foldRow) offset() int64 { return int64(r.at >> 1) }
-func (r foldRow) moved() bool   { return r.at&1 != 0 }
-
-// read finds the last record of every row.
-func (fl *fold) read(src *io.SectionReader, name string, stderr io.Writer) error {
-	lines := record.NewReader(io.NewSectionReader(src, 0, src.Size()))
-	var bad error // of the line before, which must turn out to be the last
-	var badAt int64
-	for lines.Next() {
-		if bad != nil {
-			return bad
-		}
-		line := lines.Line()
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		head, err := record.ReadHead(line)
-		if err == nil && (!lines.Whole() || lines.Offset()+int64(len(line)) == src.Size()) {
-			head, err = record.FullHead(line)
-		}
-		if err != nil {
-			badAt = lines.Offset()
-			bad = fmt.Errorf("%s:%d: not a record of mete: %w; remove this line (byte %d) and fold again", name, lines.Number(), err, badAt)
-			continue
-		}
-		if err := fl.note(src, head, lines.Offset()); err != nil {
-			return &exitError{exitIO, err}
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return &exitError{exitIO, err}
-	}
-	if bad != nil {
-		if len(fl.rows) == 0 && badAt == 0 && !fl.torn(src) {
-			return bad
-		}
-		fmt.Fprintf(stderr, "mete: %s: left out %d bytes of a torn record at the end\n", name, src.Size()-badAt)
-	}
-	return nil
-}
-
-// torn reports whether a file that holds no record may be the beginning of one.
-func (fl *fold) torn(src io.ReaderAt) bool {
-	start := make([]byte, 64)
-	n, _ := src.ReadAt(start, 0)
-	return record.Torn(start[:n])
-}
-
-// note enters one record. Rows are told apart by id and key; where sums of ids
-// are equal, the records are compared, so no row is ever lost to chance.
-func (fl *fold) note(src io.ReaderAt, head record.Head, offset int64) error {
-	if (len(fl.rows)+1)*4 > len(fl.table)*3 {
-		fl.grow()
-	}
-	sum := record.Sum(head.ID)
-	mask := uint64(len(fl.table) - 1)
-	for i := sum & mask; ; i = (i + 1) & mask {
-		n := fl.table[i]
-		if n == 0 {
-			fl.rows = append(fl.rows, foldRow{sum: sum, at: uint64(offset) << 1})
-			fl.table[i] = uint32(len(fl.rows))
-			return nil
-		}
-		row := &fl.rows[n-1]
-		if row.sum != sum {
-			continue
-		}
-		line, err := lineAt(src, row.offset())
-		if err != nil {
-			return err
-		}
-		was, err := record.ReadHead(line)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(was.ID, head.ID) && was.Key == head.Key {
-			row.at = uint64(offset)<<1 | 1
-			return nil
-		}
-	}
-}
-
-func (fl *fold) grow() {
-	fl.table = make([]uint32, max(1024, 2*len(fl.table)))
-	mask := uint64(len(fl.table) - 1)
-	for n, row := range fl.rows {
-		i := row.sum & mask
-		for fl.table[i] != 0 {
-			i = (i + 1) & mask
-		}
-		fl.table[i] = uint32(n + 1)
-	}
-}
-
-// write copies the records. Those that are the first of their row lie in order
-// and are read in one sweep, others are fetched.
-func (fl *fold) write(src *io.SectionReader, out io.Writer) error {
-	w := bufio.NewWriterSize(out, 256<<10)
-	lines := record.NewReader(io.NewSectionReader(src, 0, src.Size()))
-	for _, row := range fl.rows {
-		var line []byte
-		if row.moved() {
-			var err error
-			if line, err = lineAt(src, row.offset()); err != nil {
-				return err
+--input adds to each record, as "input", the row with its id from an input in
+JSON lines (null if there is none); the rest of the record stays byte for byte.
+Rows without an id of their own cannot be found: give them one, or put what you
+need into "meta", which every record repeats. The columns of a table are in
+"meta" anyway.`,
+		Example: `  mete results join shard-1.jsonl shard-2.jsonl shard-3.jsonl -o all.jsonl
+  mete results join monday.jsonl.gz tuesday.jsonl -o week.jsonl
+  mete results join out.jsonl --input prompts.jsonl | jq -c '[.input.prompt, .body]'`,
+		Args: inputFiles,
+		RunE: func(c *cobra.Command, args []string) error {
+			inputs := args
+			if rows != "" {
+				inputs = append(inputs[:len(args):len(args)], rows)
 			}
-		} else {
-			for lines.Next() && lines.Offset() < row.offset() {
-			}
-			if line = lines.Line(); line == nil {
-				return errors.Join(io.ErrUnexpectedEOF, lines.Err())
-			}
-		}
-		if _, err := w.Write(line); err != nil {
-			return err
-		}
-		if line[len(line)-1] != '\n' {
-			if err := w.WriteByte('\n'); err != nil {
-				return err
-			}
-		}
+			return f.write(c, inputs, func(w io.Writer) error { return results.Join(f.input(c, args), rows, w) })
+		},
 	}
-	return w.Flush()
+	c.Flags().StringVar(&rows, "input", "", "add the input row with the record's id from this `FILE`")
+	f.register(c)
+	return c
 }
 
-// lineAt reads the line that starts at offset, with its line feed if it has
-// one.
-func lineAt(src io.ReaderAt, offset int64) ([]byte, error) {
-	buf := make([]byte, 0, 4<<10)
-	for {
-		n, err := src.ReadAt(buf[len(buf):cap(buf)], offset+int64(len(buf)))
-		from := len(buf)
-		buf = buf[:from+n]
-		if i := bytes.IndexByte(buf[from:], '\n'); i >= 0 {
-			return buf[:from+i+1], nil
-		}
-		if err == io.EOF {
-			return buf, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		buf = append(buf, make([]byte, len(buf))...)[:len(buf)]
+func newFilterCommand() *cobra.Command {
+	var f resultsFlags
+	var cond results.Condition
+	c := &cobra.Command{
+		Use:   "filter IN… (--failed | --ok | --status LIST | --kind LIST | --jq EXPR) [-o OUT]",
+		Short: "Keep the records that fit a condition",
+		Long: `Keep the records that fit a condition, byte for byte; if several are given, those
+that fit all. Every line is looked at by itself: to find the rows that failed in
+the end, and not those that were sent again with success, put fold before it.
+
+A --jq expression keeps a record if one of its outputs is neither null nor
+false. It sees the record as . and neither files nor the environment.`,
+		Example: `  mete results fold out.jsonl | mete results filter - --failed -o failed.jsonl
+  mete results filter out.jsonl --status 429,5xx --kind rate_limited,http_5xx
+  mete results filter out.jsonl --jq '.body.results | length > 1'`,
+		Args: inputFiles,
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, name := range []string{"jq", "status", "kind"} {
+				if fl := c.Flags().Lookup(name); fl.Changed && fl.Value.String() == "" {
+					return fmt.Errorf("--%s is empty", name)
+				}
+			}
+			return f.write(c, args, func(w io.Writer) error { return results.Filter(f.input(c, args), cond, w) })
+		},
 	}
+	c.Flags().BoolVar(&cond.Failed, "failed", false, "records with ok false")
+	c.Flags().BoolVar(&cond.OK, "ok", false, "records with ok true")
+	c.Flags().StringVar(&cond.Statuses, "status", "", "HTTP statuses as `LIST`: 429,5xx,200-299; 0 is no answer")
+	c.Flags().StringVar(&cond.Kinds, "kind", "", "kinds of errors as `LIST`: timeout,http_5xx")
+	c.Flags().StringVar(&cond.JQ, "jq", "", "records for which the jq `EXPR` holds")
+	f.register(c)
+	return c
+}
+
+func newOrderCommand() *cobra.Command {
+	var f resultsFlags
+	var by string
+	c := &cobra.Command{
+		Use:   "order IN… [--by input|id|at] [-o OUT]",
+		Short: "Sort records into the order of the input",
+		Long: `Sort records into the order of the input, and keep the last one of every row, byte
+for byte. Of several inputs the one whose rows were ready first comes first.
+
+  --by input  by file and line of the input
+  --by id     integers by size, then texts by their bytes
+  --by at     by the time at which the row was ready
+
+Records that do not tell come last. Only where records are is kept in memory:
+about 40 bytes per row, and its id for --by id.`,
+		Example: `  mete results order out.jsonl -o ordered.jsonl
+  mete results order out.jsonl --by id | mete results csv - > by-id.csv
+  mete results order shard-*.jsonl --by at | head -3`,
+		Args: inputFiles,
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.write(c, args, func(w io.Writer) error { return results.Order(f.input(c, args), results.By(by), w) })
+		},
+	}
+	c.Flags().StringVar(&by, "by", "input", "`input|id|at`")
+	f.register(c)
+	return c
 }

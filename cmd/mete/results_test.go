@@ -2,13 +2,15 @@ package main
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/metehq/mete/cmd/mete/internal/record"
 )
@@ -17,11 +19,12 @@ func foldLine(id, body string) string {
 	return string(record.AppendJSON(nil, &record.Record{ID: id, Key: record.Sum(id), Body: []byte(body), Run: "r"}))
 }
 
-// results runs "mete results args…".
-func results(args ...string) (stdout, stderr string, err error) {
+// runResults runs "mete results args…".
+func runResults(stdin string, args ...string) (stdout, stderr string, err error) {
 	var out, errs bytes.Buffer
 	c := newResultsCommand()
 	c.SilenceUsage, c.SilenceErrors = true, true
+	c.SetIn(strings.NewReader(stdin))
 	c.SetOut(&out)
 	c.SetErr(&errs)
 	c.SetArgs(args)
@@ -29,90 +32,69 @@ func results(args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-func TestFold(t *testing.T) {
-	a1, b1, c1 := foldLine("a", "1"), foldLine("b", "[1]"), foldLine("c", "1")
-	a2, c2, a3 := foldLine("a", `{"x": 2}`), foldLine("c", strings.Repeat("long ", 5000)), foldLine("a", "3")
-	for _, tt := range []struct{ name, in, want, notice string }{
-		{"empty", "", "", ""},
-		{"nothing to fold", a1 + b1, a1 + b1, ""},
-		{"last wins, first place stays", a1 + b1 + a2 + c1 + c2 + a3, a3 + b1 + c2, ""},
-		{"torn tail", a1 + b1 + a2[:50], a1 + b1, "left out 50 bytes of a torn record"},
-		{"torn tail with a line feed", a1 + b1 + a2[:50] + "\n", a1 + b1, "left out 51 bytes"},
-		{"only a torn record", a1[:50], "", "left out 50 bytes"},
-		{"last line feed is missing", a1 + b1 + strings.TrimSuffix(a2, "\n"), a2 + b1, ""},
-		{"blank lines", a1 + "\n \r\n" + b1 + "\n", a1 + b1, ""},
-		{"other shapes of the same row", `{"id":"a","n":1}` + "\n" + a1 + `{"n":2, "id":"\u0061"}` + "\n" + b1, `{"n":2, "id":"\u0061"}` + "\n" + b1, ""},
-		{"a number is not cut or rounded", "{\"id\":12345678901234567890,\"x\":1}\n{\"id\":12345678901234567891}\n{\"id\":12345678901234567890,\"x\":2.0}\n",
-			"{\"id\":12345678901234567890,\"x\":2.0}\n{\"id\":12345678901234567891}\n", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			in := filepath.Join(t.TempDir(), "in.jsonl")
-			if err := os.WriteFile(in, []byte(tt.in), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			stdout, stderr, err := results("fold", in)
-			if err != nil || stdout != tt.want {
-				t.Errorf("%v\ngot  %.300q\nwant %.300q", err, stdout, tt.want)
-			}
-			if (tt.notice == "") != (stderr == "") || !strings.Contains(stderr, tt.notice) {
-				t.Errorf("stderr %q, want %q", stderr, tt.notice)
-			}
-			out := filepath.Join(filepath.Dir(in), "out.jsonl")
-			if _, _, err := results("fold", in, "-o", out); err != nil {
-				t.Fatal(err)
-			}
-			if b, _ := os.ReadFile(out); string(b) != tt.want {
-				t.Errorf("-o wrote %.300q", b)
-			}
-		})
-	}
-}
-
-// Two rows whose ids have the same sum, or whose derived ids are the same by
-// chance, stay two rows.
-func TestFoldTellsRowsApart(t *testing.T) {
-	r := record.Record{ID: "0123456789ab-0", Key: 1, Run: "r"}
-	one := string(record.AppendJSON(nil, &r))
-	r.Key = 2
-	two := string(record.AppendJSON(nil, &r))
-	in := filepath.Join(t.TempDir(), "in.jsonl")
-	if err := os.WriteFile(in, []byte(one+two+one), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if stdout, _, err := results("fold", in); err != nil || stdout != one+two {
-		t.Errorf("%v, %s", err, stdout)
-	}
-}
-
-func TestFoldAgainstMap(t *testing.T) {
-	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
-		ids := rapid.SliceOfN(rapid.IntRange(0, 3000), 0, 5000).Draw(t, "ids")
-		var in strings.Builder
-		last, order := map[int]string{}, []int{}
-		for n, id := range ids {
-			line := fmt.Sprintf("{\"id\":%d,\"n\":%d}\n", id, n)
-			if _, ok := last[id]; !ok {
-				order = append(order, id)
-			}
-			last[id] = line
-			in.WriteString(line)
-		}
-		var want strings.Builder
-		for _, id := range order {
-			want.WriteString(last[id])
-		}
-		path := filepath.Join(dir, "in.jsonl")
-		if err := os.WriteFile(path, []byte(in.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		if stdout, _, err := results("fold", path); err != nil || stdout != want.String() {
-			t.Fatalf("%v: %d bytes, want %d", err, len(stdout), want.Len())
-		}
+// TestResultsScripts runs testdata/results. In a script, "results CODE args…"
+// wants that exit code, "stdin FILE" is read by the next one, and
+// "same FILE FILE" compares bytes.
+func TestResultsScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "results"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("LANG", "C.UTF-8")
+			e.Setenv("TMPDIR", e.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"results": scriptResults,
+			"torn": func(ts *testscript.TestScript, _ bool, args []string) { // FILE BYTES: cut that many off
+				n, err := strconv.Atoi(args[1])
+				ts.Check(err)
+				text := ts.ReadFile(args[0])
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text[:len(text)-n]), 0o666))
+			},
+		},
 	})
 }
 
-func TestFoldRefuses(t *testing.T) {
+func scriptResults(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	if neg || err != nil {
+		ts.Fatalf("usage: results CODE args…, with - < FILE for standard input")
+	}
+	args = args[1:]
+	stdin := ""
+	if n := len(args); n > 2 && args[n-2] == "<" {
+		stdin = ts.ReadFile(args[n-1])
+		args = args[:n-2]
+	}
+	c := newResultsCommand()
+	c.SilenceUsage, c.SilenceErrors = true, true
+	c.SetIn(strings.NewReader(stdin))
+	c.SetOut(ts.Stdout())
+	c.SetErr(ts.Stderr())
+	var abs []string
+	for _, a := range args {
+		if _, err := os.Stat(ts.MkAbs(a)); err == nil || strings.HasPrefix(a, "new/") {
+			a = ts.MkAbs(a)
+		}
+		abs = append(abs, a)
+	}
+	c.SetArgs(abs)
+	got := exitOK
+	if err := c.Execute(); err != nil {
+		got = exitUsage
+		if e, ok := errors.AsType[*exitError](err); ok {
+			got = e.code
+		}
+		if text := strings.ReplaceAll(err.Error(), ts.MkAbs(".")+"/", ""); text != "" {
+			ts.Stderr().Write([]byte("mete: " + text + "\n"))
+		}
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func TestResultsRefuse(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -132,28 +114,37 @@ func TestFoldRefuses(t *testing.T) {
 		{"fold", "name one result file"},
 		{"fold " + in + " " + in, "name one result file"},
 		{"fold " + in + " -o " + out, "out.jsonl exists: add --overwrite"},
+		{"fold " + in + " --overwrite", "--overwrite goes with -o FILE"},
 		{"fold " + in + " --overwrite -o " + in, "is the input"},
+		{"join " + in + " --input " + out + " --overwrite -o " + out, "is the input"},
+		{"fold " + in + " --overwrite -o " + dir, "is not a regular file"},
 		{"fold " + in + " -o " + dir + "/none/out.jsonl", "there is no folder"},
 		{"fold " + dir + "/none.jsonl", "no such file"},
-		{"fold " + dir, "not a regular file"},
+		{"fold " + dir, "is a directory"},
 		{"fold " + diary, "diary.txt:1: not a record of mete"},
 		{"fold " + bad, "bad.jsonl:2: not a record of mete"},
 		{"fold " + bad + " --overwrite -o " + out, "bad.jsonl:2: not a record of mete"},
-		{"stats " + in + " --json", "results stats: not available yet"},
-		{"filter", "not available yet"}, {"join", "not available yet"}, {"csv", "not available yet"}, {"order", "not available yet"},
+		{"stats " + bad, "bad.jsonl:2: not a record of mete"},
+		{"csv " + bad, "bad.jsonl:2: not a record of mete"},
+		{"filter " + bad + " --failed", "bad.jsonl:2: not a record of mete"},
+		{"order " + bad, "correct or remove the line, or add --skip-bad"},
+		{"filter", "results filter: name a result file"},
+		{"join", "name a result file"}, {"csv", "name a result file"}, {"order", "name a result file"}, {"stats", "name a result file"},
+		{"join - - ", "- is named twice"},
+		{"join - --input -", "- is named twice"},
 		{"sort", "unknown command"},
 	} {
-		if _, _, err := results(strings.Fields(tt.args)...); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := runResults("", strings.Fields(tt.args)...); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.args, err, tt.want)
 		}
 	}
 	if b, _ := os.ReadFile(out); string(b) != "precious" {
 		t.Errorf("the output now holds %q", b)
 	}
-	if names, _ := filepath.Glob(filepath.Join(dir, "*.tmp-*")); len(names) > 0 {
+	if names, _ := os.ReadDir(dir); len(names) != 4 {
 		t.Errorf("left behind: %q", names)
 	}
-	if _, _, err := results("fold", in, "--overwrite", "-o", out); err != nil {
+	if _, _, err := runResults("", "fold", in, "--overwrite", "-o", out); err != nil {
 		t.Error(err)
 	}
 	if b, _ := os.ReadFile(out); string(b) != a {
@@ -161,11 +152,76 @@ func TestFoldRefuses(t *testing.T) {
 	}
 }
 
+// A link to the output stays one, and the file keeps its permissions.
+func TestResultsOverwriteLink(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	a := foldLine("a", "1")
+	if err := errors.Join(os.WriteFile(path("in"), []byte(a), 0o666), os.WriteFile(path("real"), nil, 0o640), os.Symlink("real", path("link"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := runResults("", "fold", path("in"), "-o", path("link"), "--overwrite"); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path("real"))
+	if err != nil || info.Mode().Perm() != 0o640 || info.Size() != int64(len(a)) {
+		t.Errorf("%v, %v", info, err)
+	}
+	if to, err := os.Readlink(path("link")); err != nil || to != "real" {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+}
+
 func TestResultsHelpTeaches(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"fold", "--help"}} {
-		stdout, _, err := results(args...)
-		if err != nil || !strings.Contains(stdout, "mete results fold out.jsonl -o unique.jsonl") {
-			t.Errorf("%q: %v\n%s", args, err, stdout)
+	for _, c := range newResultsCommand().Commands() {
+		stdout, _, err := runResults("", c.Name(), "--help")
+		if n := strings.Count(stdout, "  mete results "); err != nil || n < 3 {
+			t.Errorf("%s: %d examples, %v\n%s", c.Name(), n, err, stdout)
+		}
+		for l := range strings.Lines(stdout) {
+			if len([]rune(l)) > 101 {
+				t.Errorf("%s: a line of %d columns: %s", c.Name(), len([]rune(l)), l)
+			}
+		}
+	}
+	if stdout, _, err := runResults(""); err != nil || !strings.Contains(stdout, "Exit codes: 0 done, 2") {
+		t.Errorf("%v\n%s", err, stdout)
+	}
+}
+
+// TestResultsProgram is the program for TestResultsPipe.
+func TestResultsProgram(t *testing.T) {
+	args := os.Getenv("METE_TEST_RESULTS")
+	if args == "" {
+		return
+	}
+	os.Args = append([]string{"mete", "results"}, strings.Fields(args)...)
+	os.Exit(run())
+}
+
+// A reader that goes away is no error: the program ends quietly, with the code
+// of a broken pipe.
+func TestResultsPipe(t *testing.T) {
+	in := filepath.Join(t.TempDir(), "in.jsonl")
+	var all strings.Builder
+	for i := range 5000 {
+		all.WriteString(foldLine(strconv.Itoa(i), strings.Repeat("long ", 50)))
+	}
+	if err := os.WriteFile(in, []byte(all.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"fold " + in, "filter --failed " + in, "csv " + in + " --columns id,body", "order --by id " + in, "join " + in} {
+		for _, trap := range []string{"", "trap '' PIPE; "} {
+			var stdout, stderr bytes.Buffer
+			c := exec.Command("bash", "-c", trap+`"$0" -test.run='^TestResultsProgram$' | head -1; exit ${PIPESTATUS[0]}`, os.Args[0])
+			c.Env = append(os.Environ(), "METE_TEST_RESULTS="+args)
+			c.Stdout, c.Stderr = &stdout, &stderr
+			err := c.Run()
+			e, ok := errors.AsType[*exec.ExitError](err)
+			text := strings.TrimSpace(stderr.String())
+			if !ok || e.ExitCode() != 141 || strings.Count(stdout.String(), "\n") != 1 || text != "" && !strings.HasPrefix(text, "mete: joined") {
+				t.Errorf("%s%s: %v, %q, %.100q", trap, args, err, text, stdout.String())
+			}
 		}
 	}
 }
