@@ -84,6 +84,9 @@ func AcquireAll(ctx context.Context, at ...At) (Permits, error) {
 			permits[i] = p
 		}
 		if blocked < 0 {
+			for i, p := range permits {
+				at[i].Gate.admitted(p, 1)
+			}
 			return permits, nil
 		}
 		permits.Cancel()

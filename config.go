@@ -41,6 +41,12 @@ type Config struct {
 	// MaxQueue is how many calls may queue; one more is refused with
 	// ErrQueueFull. 0 means no bound.
 	MaxQueue int
+	// Observer is told what happens; nil listens to nothing.
+	Observer *Observer
+	// FindLeaks reports a permit that is garbage-collected before it was
+	// released, with the place where it was taken, and gives it back. It costs
+	// a stack trace and a few allocations for each permit.
+	FindLeaks bool
 	// State is the folder in which what was consumed of long windows, calendar
 	// limits and pauses is kept across restarts. Empty means in memory only.
 	State string

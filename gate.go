@@ -58,6 +58,7 @@ type Gate struct {
 	retries  int64
 	replays  int64
 	misuse   int64
+	leaks    int64
 	refused  map[Reason]int64
 	keep     *keeper // durable state; nil without
 }
@@ -311,11 +312,28 @@ func (g *Gate) Acquire(ctx context.Context, call Call) (*Permit, error) {
 	if err := g.admit(ctx, call, p, nil); err != nil {
 		return nil, err
 	}
+	g.admitted(p, 1)
 	return p, nil
 }
 
 // TryAcquire admits the call if it may start now. It never blocks.
-func (g *Gate) TryAcquire(call Call) (*Permit, bool) { return g.try(call, math.MaxInt64) }
+func (g *Gate) TryAcquire(call Call) (*Permit, bool) {
+	p, ok := g.try(call, math.MaxInt64)
+	if ok {
+		g.admitted(p, 1)
+	}
+	return p, ok
+}
+
+// admitted does what is asked for at each admission, the lock being free.
+func (g *Gate) admitted(p *Permit, attempt int) {
+	if cfg := g.cfg.Load(); cfg.FindLeaks || cfg.Observer != nil {
+		if cfg.FindLeaks {
+			p.watch()
+		}
+		g.observeAdmission(p, attempt)
+	}
+}
 
 // try is TryAcquire for a call that came at born: those that wait count only
 // if they are older.
@@ -549,6 +567,7 @@ func (g *Gate) reject(e *Rejected, again *Tries) error {
 			e.Last = fmt.Errorf("%w, after %w", e.Last, again.last)
 		}
 	}
+	g.observeRefusal(e)
 	return e
 }
 
@@ -614,6 +633,7 @@ func (g *Gate) Pause(d time.Duration) {
 	g.q.book(now)
 	g.q.closeUntil(now, now+d, 0)
 	g.stepAndUnlock(now)
+	g.observePause(d)
 }
 
 // Close refuses all that wait and all that come with ErrDraining, and writes

@@ -3,6 +3,7 @@ package mete
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/metehq/mete/breaker"
@@ -69,6 +70,8 @@ type Permit struct {
 	granted  time.Duration
 	waits    Waits
 	ticket   breaker.Ticket
+	watched  bool
+	cleanup  runtime.Cleanup
 	attempt  *attempt // its context, to be ended with it; may be nil
 	paid     []payment
 	some     [3]payment
@@ -202,6 +205,9 @@ func (p *Permit) Replay(ctx context.Context) error {
 // possible: the provider has counted it.
 func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 	p.released = true
+	if p.watched {
+		p.cleanup.Stop()
+	}
 	q.inUse -= p.weight
 	p.lane.used -= p.weight
 	q.pause.ended(p)

@@ -18,8 +18,9 @@ type Stats struct {
 	InUse, Waiting int
 	// Attempts is how many starts were admitted, Retries how many attempts
 	// were followed by another, Replays how often a transport sent by itself
-	// what it had sent before, Misuse how many permits were released twice.
-	Attempts, Retries, Replays, Misuse int64
+	// what it had sent before, Misuse how many permits were released twice,
+	// Leaks how many were lost (found only with Config.FindLeaks).
+	Attempts, Retries, Replays, Misuse, Leaks int64
 	// Refused counts the calls that were refused, by reason.
 	Refused map[Reason]int64
 	// Blocked is for how long the head of the queue was blocked, by bound.
@@ -63,6 +64,7 @@ func (g *Gate) Stats() Stats {
 		Retries:     g.retries,
 		Replays:     g.replays,
 		Misuse:      g.misuse,
+		Leaks:       g.leaks,
 		Refused:     maps.Clone(g.refused),
 		Blocked:     map[string]time.Duration{},
 		Bound:       q.boundName(q.bound),

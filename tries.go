@@ -123,6 +123,7 @@ func (t *Tries) Next() (*Permit, error) {
 	t.n++
 	t.waits = t.waits.add(p.waits)
 	t.permit, t.attempt = p, a
+	g.admitted(p, t.n)
 	if d := g.cfg.Load().Timeout; d > 0 {
 		a.deadline = time.Now().Add(d)
 	}
@@ -172,7 +173,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	g.mu.Lock()
 	now := g.now()
 	g.q.book(now)
-	at := now
+	at, closed := now, g.q.pause.until
 	switch {
 	case o.Throttled:
 		at = g.q.throttled(now, p.granted, o.RetryAfter, o.Hinted)
@@ -192,9 +193,22 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	} else if release {
 		g.q.release(now, p, false)
 	}
+	paused := time.Duration(0)
+	if g.q.pause.until > closed {
+		paused = g.q.pause.until - now
+	}
 	g.stepAndUnlock(now)
 	if again || release {
 		t.attempt.finish()
+	}
+	if obs := g.cfg.Load().Observer; obs != nil {
+		g.observePause(paused)
+		if t.refusal != nil {
+			g.observeRefusal(t.refusal)
+		}
+		if obs.Ended != nil {
+			obs.Ended(Ending{Gate: g.name, Lane: p.lane.Name, Attempt: t.n, Outcome: o, Held: now - p.granted, Again: again})
+		}
 	}
 	return again
 }

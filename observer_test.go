@@ -1,0 +1,81 @@
+package mete
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var log []string
+		var g *Gate
+		say := func(format string, args ...any) {
+			_ = g.Stats() // no lock is held
+			mu.Lock()
+			defer mu.Unlock()
+			log = append(log, fmt.Sprintf(format, args...))
+		}
+		g = newGate(t, Config{Name: "geo", Concurrency: 1, Retry: Retry{Attempts: 2, Delay: time.Second}, MaxWait: 2 * time.Second, Observer: &Observer{
+			Admitted: func(a Admission) { say("admitted %s %s %d after %v", a.Gate, a.Lane, a.Attempt, a.Waits.Queue()) },
+			Ended:    func(e Ending) { say("ended %d %v again %v held %v", e.Attempt, e.Outcome.Err, e.Again, e.Held) },
+			Refused:  func(r *Rejected) { say("refused %s", r.Reason) },
+			Paused:   func(gate string, d time.Duration) { say("paused %s %v", gate, d.Truncate(time.Hour)) },
+		}})
+		n := 0
+		_ = Do(t.Context(), g, Call{}, func(context.Context) error {
+			if n++; n == 1 {
+				return errors.New("once")
+			}
+			time.Sleep(time.Second)
+			return After(errors.New("429"), time.Hour)
+		})
+		_, _ = g.Acquire(t.Context(), Call{})
+		want := "admitted geo default 1 after 0s|ended 1 once again true held 0s|admitted geo default 2 after 0s|" +
+			"paused geo 1h0m0s|ended 2 429 (retry after 1h0m0s) again false held 1s|refused paused"
+		if got := strings.Join(log, "|"); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+}
+
+// A permit that nobody can release any more is reported with where it was
+// taken, and given back.
+func TestFindLeaks(t *testing.T) {
+	var mu sync.Mutex
+	var stacks []string
+	g := newGate(t, Config{Concurrency: 2, FindLeaks: true, Observer: &Observer{Leaked: func(_, stack string) {
+		mu.Lock()
+		defer mu.Unlock()
+		stacks = append(stacks, stack)
+	}}})
+	forget := func() {
+		if _, err := g.Acquire(t.Context(), Call{}); err != nil {
+			t.Error(err)
+		}
+		tries := g.Tries(t.Context(), Call{})
+		if _, err := tries.Next(); err != nil {
+			t.Error(err)
+		}
+	}
+	kept, _ := g.TryAcquire(Call{})
+	kept.Release()
+	forget()
+	for end := time.Now().Add(10 * time.Second); g.Stats().Leaks < 2 && time.Now().Before(end); {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if s := g.Stats(); s.Leaks != 2 || s.InUse != 0 || len(stacks) != 2 || !strings.Contains(stacks[0], "TestFindLeaks") {
+		t.Errorf("%d leaks, %d in use, stacks %q", s.Leaks, s.InUse, stacks)
+	}
+	runtime.KeepAlive(kept)
+}
