@@ -52,13 +52,3 @@ func BenchmarkClient(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkWithCancel(b *testing.B) {
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	b.ReportAllocs()
-	for b.Loop() {
-		_, c := context.WithCancelCause(ctx)
-		c(nil)
-	}
-}

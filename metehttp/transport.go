@@ -28,6 +28,10 @@ import (
 // RoundTrip blocks until the gate admits the request, as Gate.Acquire does,
 // and returns the gate's error if it does not. After the last attempt it
 // returns the response, whatever its status, or the error of the connection.
+// Of a response with an error status it reads the first 64 KiB before, for at
+// most 5 s, since many providers say only there what is wrong; the caller
+// still gets all of the body. A refusal that follows an attempt is a
+// *mete.Rejected that wraps the attempt's *StatusError or connection error.
 type Transport struct {
 	// Gate chooses the gate of a request.
 	Gate func(*http.Request) (*mete.Gate, error)
