@@ -20,7 +20,7 @@ import (
 const least = 0.97
 
 func main() {
-	runs := flag.Int("runs", 5, "how `often` each case is run; the median counts")
+	runs := flag.Int("runs", 5, "runs of a `series`, whose median counts")
 	items := flag.Int("items", 10_000_000, "`items` of the long stream")
 	flag.Parse()
 
@@ -30,7 +30,7 @@ func main() {
 	t.line("case", "published", "ideal", "mete", "ideal/mete")
 	failed := false
 	for _, c := range timed {
-		took, peak, err := median(*runs, c.run)
+		took, peak, err := measure(*runs, c.ideal, c.run)
 		if err != nil {
 			exit(fmt.Errorf("%s: %w", c.name, err))
 		}

@@ -57,6 +57,25 @@ func (g *gauge) call(d time.Duration) {
 	g.now.Add(-1)
 }
 
+// measure is median, repeated up to twice while it is too slow: what else runs
+// on the machine does not delay every series, a slow limiter does.
+func measure(n int, ideal time.Duration, f func(*gauge) error) (took time.Duration, peak int64, _ error) {
+	for range 3 {
+		t, p, err := median(n, f)
+		if err != nil {
+			return 0, 0, err
+		}
+		peak = max(peak, p)
+		if took == 0 || t < took {
+			took = t
+		}
+		if ideal.Seconds()/took.Seconds() >= least {
+			break
+		}
+	}
+	return took, peak, nil
+}
+
 // median runs f n times and returns the median of the times it took, and the
 // highest peak of all.
 func median(n int, f func(*gauge) error) (time.Duration, int64, error) {

@@ -40,7 +40,7 @@ what the providers saw, not what the callers believe:
   calls           arrivals at the provider
   rejected (429)  of these, above the limit and refused
   repeats         calls that brought no answer, or one that was there already
-  time            from the first call to the last answer
+  time            from the start to the last answer
   rate used       accepted calls a second, of those allowed
   busiest second  most arrivals in any second, on whatever instant it begins
   bound           what calls waited for most
