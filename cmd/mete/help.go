@@ -64,7 +64,7 @@ type flagGroup struct {
 	flags []string
 }
 
-// usages lists flags of c by name, wrapped for a terminal.
+// usages lists flags of c by name, wrapped for a terminal of 80 columns.
 func usages(c *cobra.Command, names []string) string {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.SortFlags = false
@@ -73,7 +73,7 @@ func usages(c *cobra.Command, names []string) string {
 			set.AddFlag(f)
 		}
 	}
-	return set.FlagUsages()
+	return set.FlagUsagesWrapped(80)
 }
 
 // asksShort reports whether the short help is wanted: -h, not --help.

@@ -117,32 +117,32 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.SortFlags = false
 	s.StringVarP(&f.format, "input-format", "F", "auto", "format of the input: `auto|urls|jsonl`")
 	s.StringVar(&f.baseURL, "base-url", "", "`URL` that relative ones are resolved on")
-	s.StringArrayVarP(&f.headers, "header", "H", nil, "`'NAME: VALUE'` for every request, with ${VAR}; or @FILE")
-	s.StringVarP(&f.configFile, "config", "f", "", "`FILE` with providers and their limits (mete config)")
+	s.StringArrayVarP(&f.headers, "header", "H", nil, "`'NAME: VALUE'`, with ${VAR}; or @FILE")
+	s.StringVarP(&f.configFile, "config", "f", "", "`FILE` of providers and limits")
 	s.StringVar(&f.provider, "provider", "", "provider `NAME` for rows that name none")
 
-	s.StringArrayVar(&f.rates, "rate", nil, "`N/UNIT`: 50/s, 500/m, 5/15s, 10000/d; may be repeated")
+	s.StringArrayVar(&f.rates, "rate", nil, "`N/UNIT`: 50/s, 500/m, 5/15s; one or several")
 	s.StringArrayVar(&f.limits, "limit", nil, "`NAME=N/UNIT` of what rows cost: tokens=90000/m")
 	s.Int64Var(&f.burst, "burst", 0, "let `N` due starts go together (default 1)")
-	s.StringVarP(&f.concurrency, "concurrency", "c", "", "keep up to `N` requests in flight (default 16)")
+	s.StringVarP(&f.concurrency, "concurrency", "c", "", "at most `N` in flight (default 16)")
 
 	s.DurationVar(&f.timeout, "timeout", 0, "`TIME` for one attempt (default 1m)")
 	s.DurationVar(&f.connect, "connect-timeout", 0, "`TIME` to connect (default 5s)")
-	s.IntVar(&f.retries, "retry", 3, "repeat a failed request up to `N` times")
+	s.IntVar(&f.retries, "retry", 3, "repeat up to `N` times")
 	s.DurationVar(&f.retryDelay, "retry-delay", 0, "fixed `TIME` between attempts (default: growing, random)")
 	s.BoolVar(&f.idempotent, "idempotent", false, "repeating any request is safe, a POST too")
 	s.StringVar(&f.idempotencyKey, "idempotency-key", "Idempotency-Key", "`HEADER` that POST requests get, or off")
 	s.DurationVar(&f.maxPause, "max-pause", 0, "give a provider up that pauses for longer than `TIME` (default 24h)")
 	s.BoolVarP(&f.insecure, "insecure", "k", false, "do not verify certificates")
 	s.StringVar(&f.cacert, "cacert", "", "`FILE` with certificates to trust")
-	s.StringVar(&f.state, "state", "", "`DIR` that remembers what was used of long limits, or none\n(default: the user's state folder)")
+	s.StringVar(&f.state, "state", "", "`DIR` that keeps what was used of long limits, or none (default: the user's state folder)")
 
-	s.StringVarP(&f.output, "output", "o", "", "result `FILE`, which makes the run resumable")
+	s.StringVarP(&f.output, "output", "o", "", "result `FILE`; it makes the run resumable")
 	s.BoolVar(&f.resume, "resume", false, "go on with the result file")
 	s.BoolVar(&f.overwrite, "overwrite", false, "discard the result file")
 	s.StringVar(&f.bodies, "body", "auto", "response bodies: `auto|file|none`")
 	s.StringVar(&f.fsync, "fsync", "1s", "force records to the disk: `1s|always|never`")
-	s.StringVar(&f.onBadRow, "on-bad-row", "fail", "`fail|emit|skip`: send nothing, write an error record,\nor leave the row out (exit 1)")
+	s.StringVar(&f.onBadRow, "on-bad-row", "fail", "`fail|emit|skip`: send nothing, write an error record, or leave it out")
 	s.StringVar(&f.onChange, "on-change", "fail", "a row differs from what was sent for it: `fail|rerun|keep`")
 	s.StringVar(&f.duplicates, "duplicate-ids", "fail", "a second row with an id: `fail|suffix|skip`")
 	s.StringVar(&f.maxLine, "max-line", "16MiB", "refuse longer input lines than `SIZE`")
@@ -466,13 +466,16 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 	if !j.flags.quiet && !gone {
 		switch j.flags.summary {
 		case "text":
-			if !j.display.IsTerminal {
-				fmt.Fprintln(j.stderr) // apart from the lines for programs
+			if !j.display.IsTerminal || j.options.Render != nil {
+				fmt.Fprintln(j.stderr) // apart from the lines above
 			}
 			_ = s.WriteText(j.stderr, j.display.Width())
 		case "json":
 			_ = s.WriteJSON(j.stderr)
 		}
+	}
+	if j.options.Render != nil && !j.flags.quiet {
+		fmt.Fprintln(j.stderr, "\nAdd -o FILE to keep the responses, and to make the run resumable.")
 	}
 	if err != nil {
 		err = errors.New(j.mask(err.Error()))
@@ -511,7 +514,7 @@ func render(dst []byte, r *record.Record) []byte {
 	if r.Status == 0 {
 		status = "---"
 	}
-	dst = fmt.Appendf(dst, "%s  %-6s %s  %d B  %.0f ms", status, r.Method, printable(r.URL), r.BodyBytes+int64(len(r.Body)), float64(r.Latency)/1e6)
+	dst = fmt.Appendf(dst, "%s  %-6s %s  %d B  %.0f ms", status, r.Method, printable(r.URL), max(r.BodyBytes, int64(len(r.Body))), float64(r.Latency)/1e6)
 	if r.Error != nil {
 		dst = fmt.Appendf(dst, "  %s: %s", r.Error.Kind, printable(r.Error.Message))
 	}
