@@ -1,0 +1,86 @@
+// Command proof runs mete against real servers for minutes and says, line by
+// line, which promise held. scripts/verify calls it:
+//
+//	proof nginx    the limits as nginx counts them
+//	proof rates    many rates against the stub's audit, a busy core, a stopped process
+//	proof tls      a cold start with slow handshakes
+//	proof kill     kill -9 again and again, and every row once
+//
+// It starts its own servers on free ports of 127.0.0.1, ends only processes it
+// started, and removes what it wrote. The exit code is 1 if a promise was
+// broken. METE names the program; without it that is bin/mete.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+func main() {
+	proofs := map[string]func(context.Context, *report) error{
+		"nginx": nginxProof, "rates": ratesProof, "tls": tlsProof, "kill": killProof, "spin": spin,
+	}
+	if len(os.Args) != 2 || proofs[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates|tls|kill")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	r := &report{}
+	err := func() (err error) {
+		if r.dir, err = os.MkdirTemp("", "mete-proof-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(r.dir)
+		if os.Args[1] != "spin" {
+			r.priorities()
+		}
+		return proofs[os.Args[1]](ctx, r)
+	}()
+	if err != nil {
+		r.check(false, "%v", err)
+	}
+	if r.failed {
+		os.Exit(1)
+	}
+}
+
+// report prints figures and keeps whether a promise was broken.
+type report struct {
+	dir string
+
+	mu     sync.Mutex
+	failed bool
+	files  int
+}
+
+// check prints one promise with its verdict.
+func (r *report) check(ok bool, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	word := "ok  "
+	if !ok {
+		word, r.failed = "FAIL", true
+	}
+	fmt.Printf("  %s  %s\n", word, fmt.Sprintf(format, args...))
+}
+
+// note prints a line that decides nothing.
+func (r *report) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Printf("        %s\n", fmt.Sprintf(format, args...))
+}
+
+// file is a path of its own in the temporary folder.
+func (r *report) file(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files++
+	return filepath.Join(r.dir, fmt.Sprintf("%03d-%s", r.files, name))
+}
