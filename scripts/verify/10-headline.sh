@@ -1,3 +1,0 @@
-#!/bin/sh
-# The published figures, measured.
-exec make --no-print-directory headline
