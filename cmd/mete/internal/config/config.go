@@ -35,6 +35,8 @@ type File struct {
 	// A function closes over the secrets, because fmt would print them from a
 	// struct or a pointer to one.
 	mask func(string) string
+	// source returns what the file was read from; nil if it was not read.
+	source func() (*decoder, *node)
 }
 
 // Settings are what defaults and a provider both can say. Except where it says
@@ -142,7 +144,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*File, er
 		d.lines = append(d.lines, line)
 	}
 	root := d.parseTree(data)
-	f := &File{Defaults: builtin(), mask: d.secret.mask}
+	f := &File{Defaults: builtin(), mask: d.secret.mask, source: func() (*decoder, *node) { return d, root }}
 	if root == nil && d.parsed {
 		d.errorAt(1, 1, "the file is empty: it needs version: %d and providers", Version)
 	}

@@ -5,17 +5,98 @@ import (
 	"strings"
 )
 
-// known are the keys of each kind of mapping.
-var known = map[string][]string{
-	"file":     {"version", "defaults", "state", "providers"},
-	"defaults": {"concurrency", "timeout", "retry", "max_wait", "max_queue", "max_pause"},
-	"provider": {"url", "auth", "headers", "concurrency", "rate", "burst", "limits", "timeout", "retry",
-		"idempotent", "max_wait", "max_queue", "max_pause"},
-	"auth":    {"header", "query", "value"},
-	"timeout": {"connect", "ttfb", "idle", "attempt"},
-	"retry":   {"attempts", "backoff", "budget", "keep_permit"},
-	"backoff": {"base", "max"},
-	"limit":   {"name", requests, "burst", "bucket", "window", "zone", "margin"},
+// key is one key of a mapping. The table of keys below is what the parser
+// accepts and what Schema describes.
+type key struct {
+	name string
+	// value is the kind of its value: a kind of mapping in known, or a word of
+	// forms in schema.go.
+	value string
+	// def is the value that holds when the file says nothing, as it is written
+	// in a file; empty if there is none.
+	def     string
+	example string
+	doc     string
+}
+
+// What defaults and a provider have in common.
+var (
+	keyConcurrency = key{"concurrency", "concurrency", "16", "32",
+		"How many requests may be in flight at once: a whole number, unlimited, or 0 to pause."}
+	keyTimeout  = key{"timeout", "timeout", "", "{attempt: 30s}", "The bounds of one attempt and of its phases."}
+	keyRetry    = key{"retry", "retry", "", "{attempts: 2}", "When and how often a failed attempt is repeated."}
+	keyMaxWait  = key{"max_wait", "time-or-none", "1m", "30s", "The longest that a call queues before it is refused. mete run waits for as long as it takes."}
+	keyMaxQueue = key{"max_queue", "bound", none, "2000", "How many calls may queue before one more is refused, or none for no bound. mete run has no bound."}
+	keyMaxPause = key{"max_pause", "time-or-none", "24h", "1h", "The longest pause asked for by the provider that mete run sits out, or none for no bound."}
+)
+
+// known are the keys of each kind of mapping, in the order in which they are
+// shown.
+var known = map[string][]key{
+	"file": {
+		{"version", "version", "", "1", "The version of the file format."},
+		{"defaults", "defaults", "", "{concurrency: 8}", "What holds for every provider that does not say otherwise, and for rows without a provider."},
+		{"state", "text", "", "/var/lib/mete", "The folder that remembers across restarts what was used of long limits. It is the user's state folder unless named."},
+		{"providers", "providers", "", "{api: {url: https://api.example.com}}", "The remote APIs by name."},
+	},
+	"defaults": {keyConcurrency, keyTimeout, keyRetry, keyMaxWait, keyMaxQueue, keyMaxPause},
+	"provider": {
+		{"url", "url", "", "https://api.example.com/v1", "The base address. Paths of rows are resolved on it."},
+		{"auth", "auth", "", `{header: Authorization, value: "Bearer ${API_KEY}"}`, "The credential that goes with every request to this provider, and to no other."},
+		{"headers", "headers", "", `{user-agent: "acme/1.0 (ops@acme.example)"}`, "Header fields that go with every request."},
+		keyConcurrency,
+		{"rate", "rate", "", "50/s", "How many requests may start per period: 50/s, 500/m, 5000/h, 10000/d or 5/15s. 0 blocks; no rate or unlimited is no limit."},
+		{"burst", "count", "1", "5", "How many due requests of rate may start together."},
+		{"limits", "limits", "", "[50/s, {requests: 10000/d, window: calendar}]", "All limits of the provider. Every request keeps every one of them."},
+		keyTimeout,
+		keyRetry,
+		{"idempotent", "truth", "false", "true", "Repeating any request is safe, a POST too."},
+		keyMaxWait, keyMaxQueue, keyMaxPause,
+	},
+	"auth": {
+		{"header", "word", "", "Authorization", "The header field that carries the value."},
+		{"query", "word", "", "key", "The query parameter that carries the value, in place of a header."},
+		{"value", "text", "", "Bearer ${API_KEY}", "The credential: ${VAR} or ${file:/path}, so that it does not stand in the file."},
+	},
+	"timeout": {
+		{"connect", "time-or-none", "5s", "3s", "To dial and shake hands."},
+		{"ttfb", "time-or-none", none, "20s", "From the end of the request to the first byte of the response."},
+		{"idle", "time-or-none", none, "10s", "Between two reads of the body."},
+		{"attempt", "time-or-none", "1m", "30s", "All of one attempt."},
+	},
+	"retry": {
+		{"attempts", "count", "4", "2", "The largest number of attempts, the first included: 1 means no repetition."},
+		{"backoff", "backoff", "", "{base: 500ms, max: 30s}", "The wait before a repetition: random, up to a bound that doubles each time."},
+		{"budget", "share", none, "20%", "The share of repetitions among all attempts that errors and time-outs may cause, or none for no bound."},
+		{"keep_permit", "truth", "false", "true", "The request counts as in flight while it waits to be repeated."},
+	},
+	"backoff": {
+		{"base", "time", "500ms", "1s", "The bound of the first wait."},
+		{"max", "time", "30s", "1m", "The longest wait."},
+	},
+	"limit": {
+		{"name", "name", "", "daily", "What statistics and errors call the limit; its text unless named."},
+		{requests, "quota", "", "50/s", "How many requests may start per period. A calendar window takes 10000/d or 300000/month."},
+		{"burst", "count", "1", "5", "How many due requests may start together; for a bucket its capacity."},
+		{"bucket", "truth", "false", "true", "The provider documents a token bucket: it refills at the rate and holds burst."},
+		{"window", "window", "sliding", "calendar", "sliding: in no period of that length more than the number. calendar: a count per day or month that starts afresh with it."},
+		{"zone", "word", "UTC", "America/Los_Angeles", "The time zone of a calendar window."},
+		{"margin", "time", "", "20ms", "What a sliding window is longer at this end, for the way to the provider; 1/150 of the period, 5ms to 50ms, unless given."},
+	},
+}
+
+// knows reports whether a kind of mapping has a key of that name.
+func knows(kind, name string) bool {
+	return slices.ContainsFunc(known[kind], func(k key) bool { return k.name == name })
+}
+
+// names are the keys of a kind of mapping.
+func names(kind string) []string {
+	all := make([]string, len(known[kind]))
+	for i, k := range known[kind] {
+		all[i] = k.name
+	}
+	return all
 }
 
 const (
@@ -64,7 +145,7 @@ func (d *decoder) sectionWith(n *node, kind, where string, claim func(pair) bool
 			d.errorf(n, "the file must be a mapping with version and providers, not %s", n.kind)
 			return nil
 		}
-	} else if !d.is(n, mapping, where, known[kind][0]+": ...") {
+	} else if !d.is(n, mapping, where, known[kind][0].name+": ...") {
 		return nil
 	}
 	s := section{}
@@ -80,7 +161,7 @@ func (d *decoder) sectionWith(n *node, kind, where string, claim func(pair) bool
 		}
 		first[key] = p.key.line
 		switch {
-		case slices.Contains(known[kind], key):
+		case knows(kind, key):
 			s[key] = nil
 			switch p.value.kind {
 			case empty:
@@ -110,18 +191,18 @@ func (d *decoder) advice(kind, key string) string {
 	if kind == "limit" && key == "rate" {
 		return " (write requests: 50/s)"
 	}
-	if best := nearest(key, slices.Concat(known[kind], notYet[kind])); best != "" {
+	if best := nearest(key, slices.Concat(names(kind), notYet[kind])); best != "" {
 		return ` (did you mean "` + best + `"?)`
 	}
 	for _, other := range []struct{ kind, place string }{
 		{"file", "the top of the file"}, {"provider", "a provider"}, {"limit", "an entry of limits"},
 		{"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"backoff", "retry.backoff"},
 	} {
-		if slices.Contains(known[other.kind], key) {
+		if knows(other.kind, key) {
 			return " (it belongs in " + other.place + ")"
 		}
 	}
-	return " (known here: " + strings.Join(known[kind], ", ") + ")"
+	return " (known here: " + strings.Join(names(kind), ", ") + ")"
 }
 
 // nearest returns the word that differs from s by a slip or two, or "".

@@ -72,7 +72,7 @@ func (d *decoder) limit(n *node, provider string) (mete.Limit, bool) {
 	var units []pair
 	s := d.sectionWith(n, "limit", "providers."+provider+".limits", func(p pair) bool {
 		// Any other word with a rate behind it is a unit.
-		if !strings.Contains(p.value.text, "/") || nearest(p.key.text, known["limit"]) != "" || p.key.text == "rate" {
+		if !strings.Contains(p.value.text, "/") || nearest(p.key.text, names("limit")) != "" || p.key.text == "rate" {
 			return false
 		}
 		units = append(units, p)

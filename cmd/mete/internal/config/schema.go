@@ -1,0 +1,125 @@
+package config
+
+import (
+	"encoding/json"
+
+	"github.com/goccy/go-yaml"
+)
+
+// object is a part of a JSON Schema.
+type object = map[string]any
+
+// Schema returns the JSON Schema (draft 2020-12) of a configuration file, for
+// editors. It is made from the table of keys that the parser reads by. It takes
+// every file that Parse takes; what needs more than one value at a time to be
+// judged, such as two limits with one name, only Parse refuses.
+func Schema() []byte {
+	defs := object{}
+	for kind, keys := range known {
+		defs[kind] = describe(kind, keys)
+	}
+	for word, form := range forms {
+		defs[word] = form
+	}
+	root := object{
+		"$schema":     "https://json-schema.org/draft/2020-12/schema",
+		"title":       "mete.yaml",
+		"description": "The configuration of mete: remote APIs and what they allow.",
+		"$ref":        ref("file"),
+		"$defs":       defs,
+	}
+	data, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic("config: the schema cannot be encoded: " + err.Error())
+	}
+	return append(data, '\n')
+}
+
+func ref(def string) string { return "#/$defs/" + def }
+
+// describe describes a kind of mapping.
+func describe(kind string, keys []key) object {
+	properties := object{}
+	for _, k := range keys {
+		p := object{
+			"$ref":        ref(k.value),
+			"description": k.doc,
+			"examples":    []any{fromYAML(k.example)},
+		}
+		if k.def != "" {
+			p["default"] = fromYAML(k.def)
+		}
+		properties[k.name] = p
+	}
+	s := object{"type": "object", "properties": properties, "additionalProperties": false}
+	for word, rule := range rules[kind] {
+		s[word] = rule
+	}
+	return s
+}
+
+// fromYAML gives an example of the table the type that it has in a file.
+func fromYAML(text string) any {
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		panic("config: not YAML: " + text)
+	}
+	return v
+}
+
+// rules are what holds between the keys of a mapping.
+var rules = map[string]object{
+	"file":     {"required": []string{"version", "providers"}},
+	"provider": {"required": []string{"url"}, "dependentRequired": object{"burst": []string{"rate"}}},
+	"auth": {"required": []string{"value"}, "oneOf": []object{
+		{"required": []string{"header"}}, {"required": []string{"query"}},
+	}},
+	"limit": {"required": []string{requests}, "dependentRequired": object{"zone": []string{"window"}}},
+}
+
+const (
+	timePattern  = `^\s*\+?([0-9]+d|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$`
+	ratePattern  = `^\s*[0-9]*\.?[0-9]*r?\s*/\s*([0-9]*\.?[0-9]*[A-Za-zµμ]+)+\s*$`
+	sharePattern = `^\s*\+?[0-9.][0-9A-Fa-fPpXx.+-]*\s*%?\s*$`
+	namePattern  = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$` // as providerName and limitName
+)
+
+// variables stand for any value: what they hold is known only when mete starts.
+var variables = object{"type": "string", "pattern": `\$\{[^{}]*\}`}
+
+// scalars are what is read as text, with or without quotes.
+var scalars = []string{"string", "number", "boolean"}
+
+// forms are the values that are no mapping of known keys.
+var forms = map[string]object{
+	"version":      either(object{"const": Version}),
+	"text":         {"type": scalars},
+	"word":         {"type": scalars},
+	"name":         {"type": scalars, "pattern": namePattern},
+	"url":          {"type": "string", "pattern": `^\s*[Hh][Tt][Tt][Pp][Ss]?://|\$`},
+	"truth":        either(object{"type": "boolean"}),
+	"count":        either(whole(1)),
+	"bound":        either(whole(1), object{"const": none}),
+	"concurrency":  either(whole(0), object{"const": unlimited}),
+	"time":         either(matching(timePattern)),
+	"time-or-none": either(matching(timePattern), object{"const": none}),
+	"share": either(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+		matching(sharePattern), object{"const": none}),
+	"quota":  either(matching(ratePattern), object{"const": 0}, matching(`^\s*0\s*$`)),
+	"rate":   {"anyOf": []object{{"$ref": ref("quota")}, {"const": unlimited}}},
+	"window": {"enum": []string{"sliding", "calendar"}},
+	"limits": {"type": "array", "items": object{"anyOf": []object{{"$ref": ref("limit")}, {"$ref": ref("quota")}}}},
+	"headers": {"type": "object", "additionalProperties": object{"type": scalars},
+		"propertyNames": object{"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"}},
+	"providers": {"type": "object", "minProperties": 1, "additionalProperties": object{"$ref": ref("provider")},
+		"propertyNames": object{"pattern": namePattern}},
+}
+
+// either is a value of one of the given forms, or one with a variable.
+func either(of ...object) object { return object{"anyOf": append(of, variables)} }
+
+func whole(least int) object {
+	return object{"type": "integer", "minimum": least, "maximum": 1<<31 - 1}
+}
+
+func matching(pattern string) object { return object{"type": "string", "pattern": pattern} }

@@ -1,0 +1,166 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+
+	"github.com/metehq/mete/cmd/mete/internal/config"
+)
+
+func compileSchema(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("mete.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("mete.json") // checks it against the draft, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// judge validates a file as an editor does. isYAML is false for what cannot be
+// put into JSON at all.
+func judge(s *jsonschema.Schema, data []byte) (err error, isYAML bool) {
+	var v any
+	if err := yaml.Unmarshal(data, &v); err != nil {
+		return nil, false
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, false
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, false
+	}
+	return s.Validate(doc), true
+}
+
+// TestSchemaFiles: the schema takes every good file, and finds what is wrong
+// with the bad ones as far as one value shows it.
+func TestSchemaFiles(t *testing.T) {
+	s := compileSchema(t)
+	good := map[string]string{"everything": shownConfig}
+	bad := map[string]string{
+		"a misspelt key":    "version: 1\nproviders: {a: {url: https://x.example, burstt: 5}}",
+		"a number as time":  "version: 1\nproviders: {a: {url: https://x.example, max_wait: 5}}",
+		"a rate per what":   "version: 1\nproviders: {a: {url: https://x.example, rate: 50}}",
+		"a negative rate":   "version: 1\nproviders: {a: {url: https://x.example, rate: -1/s}}",
+		"no url":            "version: 1\nproviders: {a: {rate: 5/s}}",
+		"burst of 0":        "version: 1\nproviders: {a: {url: https://x.example, rate: 5/s, burst: 0}}",
+		"burst alone":       "version: 1\nproviders: {a: {url: https://x.example, burst: 2}}",
+		"a unit to come":    "version: 1\nproviders: {a: {url: https://x.example, limits: [{tokens: 5/s}]}}",
+		"a key to come":     "version: 1\nserve: {}\nproviders: {a: {url: https://x.example}}",
+		"version 2":         "version: 2\nproviders: {a: {url: https://x.example}}",
+		"two places":        "version: 1\nproviders: {a: {url: https://x.example, auth: {header: a, query: b, value: c}}}",
+		"a share above all": "version: 1\nproviders: {a: {url: https://x.example, retry: {budget: 1.5}}}",
+		"another window":    "version: 1\nproviders: {a: {url: https://x.example, limits: [{requests: 1/d, window: fixed}]}}",
+		"a bad name":        "version: 1\nproviders: {a b: {url: https://x.example}}",
+		"a bad header":      "version: 1\nproviders: {a: {url: https://x.example, headers: {'x y': 1}}}",
+		"another scheme":    "version: 1\nproviders: {a: {url: ftp://x.example}}",
+		"no value":          "version: 1\nproviders: {a: {url: https://x.example, timeout: }}",
+		"quoted number":     "version: 1\nproviders: {a: {url: https://x.example, concurrency: '5'}}",
+	}
+	files, _ := filepath.Glob("testdata/*.yaml")
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = config.Parse(path, data, testEnv)
+		switch name := filepath.Base(path); {
+		case err == nil:
+			good[name] = string(data)
+		case strings.Contains(err.Error(), "not YAML"), strings.Contains(err.Error(), "a tab:"), name == "structure.yaml":
+			// structure.yaml has anchors, which are gone when a schema looks.
+		default:
+			if _, ok := judge(s, data); ok { // some editors find the double key of the others
+				bad[name] = string(data)
+			}
+		}
+	}
+	starter, err := config.Starter{}.File("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good["starter"] = string(starter)
+	for name, text := range good {
+		if err, ok := judge(s, []byte(text)); err != nil || !ok {
+			t.Errorf("%s: refused: %v %v", name, err, ok)
+		}
+	}
+	for name, text := range bad {
+		if _, err := config.Parse(name, []byte(text), testEnv); err == nil {
+			t.Errorf("%s: the parser takes it", name)
+		}
+		if err, ok := judge(s, []byte(text)); err == nil || !ok {
+			t.Errorf("%s: the schema takes it (%v)", name, ok)
+		}
+	}
+}
+
+// TestSchemaValues: whatever value the parser takes, the schema takes too.
+func TestSchemaValues(t *testing.T) {
+	s := compileSchema(t)
+	pieces := []string{"0", "5", "50", ".", "/", "s", "m", "h", "d", "ms", "µs", "15s", "month", "second", "r", " ", "%", "+", "-", "e",
+		"none", "unlimited", "true", "${FIVE}", "${RATE}", "$$", "sliding", "calendar", "UTC", "https://", "HTTP://", "x.example", "a"}
+	keys := []string{
+		"concurrency: %s", "rate: %s", "rate: 1/s, burst: %s", "limits: [%s]", "limits: [{requests: %s}]",
+		"limits: [{requests: %s, window: calendar}]", "limits: [{requests: 1/d, window: %s}]", "limits: [{requests: 1/d, name: %s}]",
+		"limits: [{requests: 1/d, margin: %s}]", "limits: [{requests: 1/d, bucket: %s}]", "limits: [{requests: 1/d, window: calendar, zone: %s}]",
+		"timeout: {attempt: %s}", "retry: {attempts: %s}", "retry: {budget: %s}", "retry: {keep_permit: %s}", "retry: {backoff: {base: %s, max: 1000d}}",
+		"max_wait: %s", "max_queue: %s", "max_pause: %s", "idempotent: %s", "headers: {x-a: %s}", "auth: {header: %s, value: x}", "auth: {query: k, value: %s}", "url: %s",
+	}
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		value := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 4).Draw(t, "value"), "")
+		if rapid.Bool().Draw(t, "quoted") {
+			value = fmt.Sprintf("%q", value)
+		}
+		key := rapid.SampledFrom(keys).Draw(t, "key")
+		text := "version: 1\nproviders: {a: {" + fmt.Sprintf(key, value) + "}}\n"
+		if !strings.HasPrefix(key, "url:") {
+			text = strings.Replace(text, "{a: {", "{a: {url: https://x.example, ", 1)
+		}
+		if _, err := config.Parse("f", []byte(text), testEnv); err != nil {
+			return
+		}
+		accepted++
+		if err, ok := judge(s, []byte(text)); err != nil && ok {
+			t.Fatalf("the parser takes it, the schema says %v\n%s", err, text)
+		}
+	})
+	if accepted < 10 {
+		t.Errorf("only %d of the tried values were good", accepted)
+	}
+}
+
+// FuzzSchema: the schema never refuses a file that can be used.
+func FuzzSchema(f *testing.F) {
+	s := compileSchema(f)
+	f.Add([]byte(shownConfig))
+	f.Add([]byte("version: 1\nproviders: {a: {url: https://x.example, limits: [5/1m30s, {requests: 0}], retry: {budget: 2e-1}}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := config.Parse("f", data, testEnv); err != nil {
+			return
+		}
+		if err, ok := judge(s, data); err != nil && ok {
+			t.Fatalf("refused: %v", err)
+		}
+	})
+}
