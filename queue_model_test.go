@@ -1,0 +1,334 @@
+package mete
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// model is a gate as slow and as plain as can be: lists, and everything is
+// worked out anew from them whenever it is asked for. It knows one limit.
+type model struct {
+	now     time.Duration
+	permits int64
+	lanes   []modelLane
+	held    []*modelCall
+	vt      float64
+
+	limit   Limit
+	span    time.Duration // of a window
+	charges []modelCharge
+
+	closed   time.Duration // the pause ends then
+	probing  bool
+	probe    *modelCall
+	opening  time.Duration // the ramp began then; -1 is none
+	blocked  blockedBy
+	finished []*modelCall // granted or refused since the last look
+}
+
+// obstacle is what keeps a call from starting.
+type obstacle int
+
+const (
+	byNothing obstacle = iota
+	byPause
+	bySemaphore
+	byLimit
+)
+
+type blockedBy [byLimit + 1]time.Duration
+
+type modelLane struct {
+	Lane
+	vt    float64
+	calls []*modelCall
+}
+
+type modelCall struct {
+	id           int
+	lane         int
+	weight, cost int64
+	came, gives  time.Duration // gives up then; 0 is never
+	before       blockedBy
+	waits        blockedBy
+	started      bool
+	reason       Reason
+}
+
+type modelCharge struct {
+	call *modelCall
+	at   time.Duration
+	n    int64
+}
+
+func (m *model) inUse(lane int) (n int64) {
+	for _, c := range m.held {
+		if lane < 0 || c.lane == lane {
+			n += c.weight
+		}
+	}
+	return n
+}
+
+func (m *model) reserve(lane int) int64 {
+	return int64(math.Floor(m.lanes[lane].Reserve*float64(m.permits) + 1e-9))
+}
+
+func (m *model) cap(lane int) int64 {
+	if c := m.lanes[lane].Cap; c > 0 && c < 1 {
+		return max(1, int64(math.Floor(c*float64(m.permits)+1e-9)))
+	}
+	return math.MaxInt64
+}
+
+// room reports whether the permits for the call are there.
+func (m *model) room(c *modelCall) bool {
+	free := m.permits - m.inUse(-1)
+	mine := m.inUse(c.lane) + c.weight
+	if c.weight > free || mine > m.cap(c.lane) {
+		return false
+	}
+	if mine <= m.reserve(c.lane) {
+		return true
+	}
+	for l := range m.lanes {
+		if l != c.lane {
+			free -= max(0, m.reserve(l)-m.inUse(l))
+		}
+	}
+	return c.weight <= free
+}
+
+func (m *model) hopeless(c *modelCall) bool {
+	shared := m.permits
+	for l := range m.lanes {
+		if l != c.lane {
+			shared -= m.reserve(l)
+		}
+	}
+	return c.weight > max(shared, m.reserve(c.lane)) || c.weight > m.cap(c.lane)
+}
+
+// affordable reports whether the limit admits the cost at a time, if nothing
+// is charged until then.
+func (m *model) affordable(c *modelCall, at time.Duration) bool {
+	if c.cost == 0 || m.limit.Per == 0 {
+		return true
+	}
+	if m.limit.Bucket {
+		level, last := m.limit.Burst*int64(m.limit.Per), time.Duration(0)
+		most := level
+		for _, x := range m.charges {
+			level = min(most, level+m.limit.N*int64(x.at-last)) - x.n*int64(m.limit.Per)
+			last = x.at
+		}
+		level = min(most, level+m.limit.N*int64(at-last))
+		return level >= c.cost*int64(m.limit.Per)
+	}
+	used := int64(0)
+	for _, x := range m.charges {
+		if x.at > at-m.span {
+			used += x.n
+		}
+	}
+	return used+c.cost <= m.limit.N
+}
+
+// share is the part of the permits that the ramp lets be used.
+func (m *model) share(at time.Duration) float64 {
+	switch age := at - m.opening; {
+	case m.opening < 0 || age >= 2*time.Second:
+		return 1
+	case age >= time.Second:
+		return 0.5
+	}
+	return 0.25
+}
+
+// obstacle is what keeps the call from starting now.
+func (m *model) obstacle(c *modelCall) obstacle {
+	switch narrow := m.share(m.now); {
+	case m.now < m.closed || m.probing && m.probe != nil:
+		return byPause
+	case !m.room(c):
+		return bySemaphore
+	case narrow < 1 && len(m.held) > 0 && float64(m.inUse(-1)+c.weight) > math.Ceil(narrow*float64(m.permits)):
+		return byPause
+	case !m.affordable(c, m.now):
+		if narrow < 1 {
+			return byPause
+		}
+		return byLimit
+	}
+	return byNothing
+}
+
+// first is the call whose turn it is; nil if none waits.
+func (m *model) first() *modelCall {
+	var order []*modelCall
+	for l := range m.lanes {
+		if len(m.lanes[l].calls) > 0 {
+			order = append(order, m.lanes[l].calls[0])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *modelCall) int {
+		switch x, y := m.lanes[a.lane].vt, m.lanes[b.lane].vt; {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	under := slices.IndexFunc(order, func(c *modelCall) bool { return m.inUse(c.lane)+c.weight <= m.cap(c.lane) })
+	if len(order) == 0 {
+		return nil
+	}
+	head := order[max(under, 0)]
+	if !m.room(head) {
+		for _, c := range order {
+			if m.inUse(c.lane)+c.weight <= m.reserve(c.lane) && m.room(c) {
+				return c
+			}
+		}
+	}
+	return head
+}
+
+// settle starts whoever may start now, and then lets go whoever gives up.
+func (m *model) settle() {
+	for again := true; again; {
+		for c := m.first(); c != nil && m.obstacle(c) == byNothing; c = m.first() {
+			m.leave(c)
+			m.held = append(m.held, c)
+			l := &m.lanes[c.lane]
+			l.vt = max(l.vt, m.vt)
+			m.vt = l.vt
+			l.vt += float64(c.weight) / l.Weight
+			if c.cost > 0 {
+				m.charges = append(m.charges, modelCharge{c, m.now, c.cost})
+			}
+			if m.probing {
+				m.probe = c
+			}
+			c.started = true
+		}
+		again = m.dismiss(func(c *modelCall) Reason {
+			if c.gives > 0 && c.gives <= m.now {
+				return WaitTimeout
+			}
+			return ""
+		})
+	}
+}
+
+func (m *model) dismiss(why func(*modelCall) Reason) (any bool) {
+	for l := range m.lanes {
+		for _, c := range slices.Clone(m.lanes[l].calls) {
+			if r := why(c); r != "" {
+				m.leave(c)
+				c.reason, any = r, true
+			}
+		}
+	}
+	return any
+}
+
+func (m *model) leave(c *modelCall) {
+	l := &m.lanes[c.lane]
+	l.calls = slices.DeleteFunc(l.calls, func(o *modelCall) bool { return o == c })
+	for b := range c.waits {
+		c.waits[b] = m.blocked[b] - c.before[b]
+	}
+	m.finished = append(m.finished, c)
+}
+
+// pass lets time go by, from one instant at which anything can change to the
+// next: it tries them all.
+func (m *model) pass(d time.Duration) {
+	for end := m.now + d; m.now < end; m.settle() {
+		next := end
+		consider := func(t time.Duration) {
+			if t > m.now {
+				next = min(next, t)
+			}
+		}
+		consider(m.closed)
+		if m.opening >= 0 {
+			consider(m.opening + time.Second)
+			consider(m.opening + 2*time.Second)
+		}
+		for _, x := range m.charges {
+			consider(x.at + m.span)
+			if m.limit.Bucket { // a unit comes every Per/N, counted from some charge
+				unit := m.limit.Per / time.Duration(m.limit.N)
+				consider(m.now + unit - (m.now-x.at)%unit)
+			}
+		}
+		for l := range m.lanes {
+			for _, c := range m.lanes[l].calls {
+				consider(c.gives)
+			}
+		}
+		if c := m.first(); c != nil {
+			m.blocked[m.obstacle(c)] += next - m.now
+		}
+		m.now = next
+	}
+}
+
+func (m *model) acquire(c *modelCall) {
+	c.came = m.now
+	c.before = m.blocked
+	l := &m.lanes[c.lane]
+	if len(l.calls) == 0 {
+		l.vt = max(l.vt, m.vt)
+	}
+	l.calls = append(l.calls, c)
+	m.settle()
+}
+
+func (m *model) cancel(c *modelCall) {
+	m.leave(c)
+	c.reason = Canceled
+	m.settle()
+}
+
+func (m *model) release(c *modelCall, refund, answered bool) {
+	m.held = slices.DeleteFunc(m.held, func(o *modelCall) bool { return o == c })
+	if refund {
+		m.charges = slices.DeleteFunc(m.charges, func(x modelCharge) bool { return x.call == c })
+	}
+	if m.probe == c {
+		m.probe = nil
+		if answered && m.probing {
+			m.probing, m.opening = false, m.now
+		}
+	}
+	m.settle()
+}
+
+func (m *model) resize(permits int64) {
+	m.permits = permits
+	m.dismiss(func(c *modelCall) Reason {
+		if m.hopeless(c) {
+			return TooLarge
+		}
+		return ""
+	})
+	m.settle()
+}
+
+func (m *model) pause(d time.Duration) {
+	if end := m.now + d; end > m.closed {
+		m.closed, m.probing, m.probe, m.opening = end, true, nil, -1
+		m.dismiss(func(c *modelCall) Reason {
+			if c.gives > 0 && c.gives < end {
+				return Paused
+			}
+			return ""
+		})
+	}
+	m.settle()
+}
