@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -36,6 +38,9 @@ func killProof(ctx context.Context, r *report) error {
 	for k.killed < kills {
 		if err := k.complete(ctx); err != nil {
 			return err
+		}
+		if k.runs%5 == 0 {
+			r.note("%d kills so far", k.killed)
 		}
 	}
 	r.check(k.killed >= kills, "%d kills of %d runs of %d rows, in %.0f s; %d came before anything was sent, %d cut a line",

@@ -1,8 +1,11 @@
+//go:build unix
+
 // Command proof runs mete against real servers for minutes and says, line by
 // line, which promise held. scripts/verify calls it:
 //
 //	proof nginx    the limits as nginx counts them
 //	proof rates    many rates against the stub's audit, a busy core, a stopped process
+//	               (with a word: only the trials whose names have it)
 //	proof tls      a cold start with slow handshakes
 //	proof kill     kill -9 again and again, and every row once
 //
@@ -25,8 +28,8 @@ func main() {
 	proofs := map[string]func(context.Context, *report) error{
 		"nginx": nginxProof, "rates": ratesProof, "tls": tlsProof, "kill": killProof, "spin": spin,
 	}
-	if len(os.Args) != 2 || proofs[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates|tls|kill")
+	if len(os.Args) < 2 || proofs[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates [WORD]|tls|kill")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
