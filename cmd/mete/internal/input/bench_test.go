@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/metehq/mete/cmd/mete/internal/template"
 )
 
 // repeat reads text again and again without holding copies of it.
@@ -28,12 +30,16 @@ func (r *repeat) Read(b []byte) (int, error) {
 }
 
 func bench(b *testing.B, text string, rows int) {
-	s, err := Open(nil, &repeat{text: text, left: b.N/rows + 1}, Options{})
+	b.SetBytes(int64(len(text) / rows))
+	measure(b, &repeat{text: text, left: b.N/rows + 1}, Options{})
+}
+
+func measure(b *testing.B, in io.Reader, o Options) {
+	s, err := Open(nil, in, o)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
-	b.SetBytes(int64(len(text) / rows))
 	b.ResetTimer()
 	for range b.N {
 		if _, err := s.Next(); err != nil {
@@ -79,4 +85,30 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)*100_000/b.Elapsed().Seconds(), "rows/s")
+}
+
+// The same requests as of BenchmarkURLs, from tables and plain lines.
+func BenchmarkTemplate(b *testing.B) {
+	spec := &template.Spec{URL: "https://api.example.test/v1/items/{{.item}}?lang={{.lang}}&fields=name"}
+	var csv, tsv, jsonl, lines strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&csv, "%d,en\n", i)
+		fmt.Fprintf(&tsv, "%d\ten\n", i)
+		fmt.Fprintf(&jsonl, `{"item":%d,"lang":"en"}`+"\n", i)
+		fmt.Fprintf(&lines, "%d\n", i)
+	}
+	for _, c := range []struct {
+		format, header, text string
+		spec                 *template.Spec
+	}{
+		{"csv", "item,lang\n", csv.String(), spec},
+		{"tsv", "item\tlang\n", tsv.String(), spec},
+		{"jsonl", "", jsonl.String(), spec},
+		{"lines", "", lines.String(), &template.Spec{URL: "https://api.example.test/v1/items/{{.line}}?lang=en&fields=name"}},
+	} {
+		b.Run(c.format, func(b *testing.B) {
+			in := io.MultiReader(strings.NewReader(c.header), &repeat{text: c.text, left: b.N/10_000 + 1})
+			measure(b, in, Options{Format: c.format, Template: c.spec})
+		})
+	}
 }

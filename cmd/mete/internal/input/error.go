@@ -1,6 +1,7 @@
 package input
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
@@ -24,7 +25,11 @@ type RowError struct {
 	Key [16]byte
 
 	caret int // in characters of Text, from 0
+	cause error
 }
+
+// Unwrap returns the error of Options.Check, if it refused the row.
+func (e *RowError) Unwrap() error { return e.cause }
 
 // Error returns "file:line:column: message".
 func (e *RowError) Error() string {
@@ -42,6 +47,30 @@ func (e *RowError) Detail() string {
 	}
 	margin := fmt.Sprintf("%6d | ", e.Line)
 	return margin + e.Text + "\n" + strings.Repeat(" ", len(margin)+e.caret) + "^"
+}
+
+// FileError says what is wrong with the header of a table. No row of the file
+// can be read.
+type FileError struct{ at RowError }
+
+// Error returns "file:line:column: message".
+func (e *FileError) Error() string { return e.at.Error() }
+
+// Detail returns the source line with a caret under the place, as that of a
+// RowError.
+func (e *FileError) Detail() string { return e.at.Detail() }
+
+// locate sets line, column and text to a byte of a row's text.
+func (e *RowError) locate(text []byte, at int) {
+	start := bytes.LastIndexByte(text[:at], '\n') + 1
+	e.Line += bytes.Count(text[:start], []byte{'\n'})
+	line := text[start:]
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		line = line[:i]
+	}
+	at -= start
+	e.Column = at + 1
+	e.show(line, at)
 }
 
 // fault is a mistake at a byte of the line, from 0.

@@ -55,11 +55,11 @@ func (d *identity) request(r *Row) {
 	copy(r.Hash[:], sum[:])
 }
 
-// name gives a row without an id its ID and Key. Occurrences are counted by
+// name gives a row without an id its ID and Key, and its occurrence. Occurrences are counted by
 // what the id shows, so two different requests never share an id, even in the
 // rare case that they share those 48 bits.
-func (d *identity) name(hash [16]byte) (id string, key [16]byte) {
-	n := d.unnamed.add(binary.BigEndian.Uint64(hash[:]) >> 16)
+func (d *identity) name(hash [16]byte) (id string, key [16]byte, n uint32) {
+	n = d.unnamed.add(binary.BigEndian.Uint64(hash[:]) >> 16)
 	key = hash
 	binary.BigEndian.PutUint64(key[8:], binary.BigEndian.Uint64(key[8:])^uint64(n))
 
@@ -67,7 +67,7 @@ func (d *identity) name(hash [16]byte) (id string, key [16]byte) {
 	b = append(b, '-')
 	b = strconv.AppendUint(b, uint64(n), 10)
 	d.buf = b
-	return string(b), key
+	return string(b), key, n
 }
 
 // keyOf returns the Key of a row with the given id.

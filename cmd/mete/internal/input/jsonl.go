@@ -46,7 +46,7 @@ type field struct {
 // is set even if something else is wrong. dir is the input file's folder.
 func (r *Row) parseJSON(line []byte, o *Options, dir string) *fault {
 	if !utf8.Valid(line) {
-		return &fault{invalidUTF8(line), "not UTF-8"}
+		return notUTF8(line)
 	}
 	s := scanner{text: line}
 	if c := s.peek(); c != '{' {

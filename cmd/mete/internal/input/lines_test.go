@@ -130,8 +130,10 @@ func TestNotText(t *testing.T) {
 	for text, want := range map[string]string{
 		"\xFF\xFEh\x00":          "stdin: saved as Unicode text: save it as UTF-8",
 		"\xFE\xFF\x00h":          "stdin: saved as Unicode text: save it as UTF-8",
-		"\x1F\x8B\x08\x00abc":    "stdin: gzip input is not available yet",
-		"\x28\xB5\x2F\xFD\x00ab": "stdin: zstd input is not available yet",
+		"\x1F\x8B\x08\x00abc":    "stdin: the gzip data is cut off: copy or download it again",
+		"\x28\xB5\x2F\xFD\x00ab": "stdin: the zstd data is cut off: copy or download it again",
+		"PK\x03\x04\x14\x00":     "stdin: this is a zip file or an Excel workbook: unpack it, or save it as CSV UTF-8",
+		"BZh91AY&SY":             "stdin: this is bzip2: pipe it through bunzip2",
 	} {
 		s, err := Open(nil, iotest.OneByteReader(strings.NewReader(text)), Options{})
 		if err != nil {

@@ -54,13 +54,17 @@ type Row struct {
 	Timeout        time.Duration // of an attempt; 0 if the row gives none
 	IdempotencyKey string        // empty unless the row gave one
 	DedupKey       string
-	Meta           json.RawMessage // byte for byte as in the input
+	// Meta is, byte for byte as in the input, the row's meta or with a template
+	// the object itself; of a table and of lines it is an object of the columns
+	// in their order, all of them strings.
+	Meta json.RawMessage
 
 	// Size is the memory the row holds, in bytes, for a bound on rows in
 	// memory. It is an estimate, within a few percent for rows with a body.
 	Size int
 
-	url url.URL // what URL points to: one allocation for both
+	url        url.URL // what URL points to: one allocation for both
+	occurrence uint32  // of Hash among the rows without an id, from 1; else 0
 }
 
 // IdempotencyKeyGiven reports whether the row itself brought an

@@ -18,6 +18,14 @@ type Summary struct {
 	// unit. Costed counts the rows that give one.
 	Costs  map[string]int64
 	Costed int64
+	// Columns are the names of the columns of the first table, or nil.
+	Columns []string
+	// First are the first rows, at most MaxFirst.
+	First []*Row
+	// DuplicateRequests counts the rows whose request an earlier row has made,
+	// in method, URL, headers and body. Rows with an id of their own and rows
+	// without are counted apart.
+	DuplicateRequests int64
 	// Errors are the first bad rows, at most MaxErrors; ErrorCount counts all.
 	Errors     []*RowError
 	ErrorCount int64
@@ -26,12 +34,15 @@ type Summary struct {
 // MaxErrors is how many bad rows a Summary keeps.
 const MaxErrors = 20
 
-// Scannable reports whether every path is a regular file, which can be read
-// twice. Pipes and standard input are checked as they are read instead.
+// MaxFirst is how many rows a Summary keeps.
+const MaxFirst = 3
+
+// Scannable reports whether every path is a regular file and not compressed,
+// which can be read twice. Other input is checked as it is read instead.
 func Scannable(paths []string) bool {
 	for _, path := range paths {
 		info, err := os.Stat(path)
-		if path == "-" || err != nil || !info.Mode().IsRegular() {
+		if path == "-" || err != nil || !info.Mode().IsRegular() || packedFile(path) {
 			return false
 		}
 	}
@@ -39,7 +50,7 @@ func Scannable(paths []string) bool {
 }
 
 // Scan reads all rows once, before the first request: it checks every row,
-// counts them, adds up costs and finds duplicate ids. Bad rows are in the
+// counts them, adds up costs and finds duplicates. Bad rows are in the
 // Summary; the error is for input that cannot be read, or ctx ending.
 func Scan(ctx context.Context, paths []string, o Options) (Summary, error) {
 	var sum Summary
@@ -51,12 +62,16 @@ func Scan(ctx context.Context, paths []string, o Options) (Summary, error) {
 		return sum, err
 	}
 	defer s.Close()
+	var seen requests
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return sum, context.Cause(ctx)
 		}
 		row, err := s.Next()
 		sum.Bytes, sum.Skipped = s.Bytes(), s.Skipped()
+		if sum.Columns == nil {
+			sum.Columns = s.Columns()
+		}
 		if err == io.EOF {
 			return sum, nil
 		}
@@ -73,6 +88,12 @@ func Scan(ctx context.Context, paths []string, o Options) (Summary, error) {
 		}
 		sum.Rows++
 		sum.add(row.Cost)
+		if len(sum.First) < MaxFirst {
+			sum.First = append(sum.First, row)
+		}
+		if row.occurrence > 1 || row.IDGiven && seen.add(row.Hash) {
+			sum.DuplicateRequests++
+		}
 	}
 }
 

@@ -6,68 +6,14 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/metehq/mete/cmd/mete/internal/template"
 )
-
-// Options say how to read the input. The zero value tells the format by itself
-// and refuses duplicate ids.
-type Options struct {
-	Format  string // "auto" (or empty), "urls" or "jsonl"
-	MaxLine int    // longest line in bytes; 0 means 16 MiB
-	// BaseURL resolves URLs without a scheme, if not nil.
-	BaseURL *url.URL
-	// ResolveProvider returns the base URL of a provider named by a row, which
-	// may be nil. A nil func takes any name and resolves on BaseURL.
-	ResolveProvider func(name string) (base *url.URL, ok bool)
-	// AllowFiles permits body_file.
-	AllowFiles bool
-	// OnDuplicate says what becomes of a second row with the same id: "fail" (or
-	// empty) makes it a RowError, "suffix" appends "-2", "-3" to its id, "skip"
-	// leaves it out.
-	OnDuplicate string
-}
-
-// DefaultMaxLine is the longest line read unless Options say otherwise.
-const DefaultMaxLine = 16 << 20
-
-// formats says which formats can be read; the others are still to come.
-var formats = map[string]bool{
-	"auto": true, "urls": true, "jsonl": true,
-	"csv": false, "tsv": false, "lines": false, "openai-batch": false, "anthropic-batch": false,
-}
-
-func (o Options) check() (Options, error) {
-	if o.Format == "" {
-		o.Format = "auto"
-	}
-	switch ready, known := formats[o.Format]; {
-	case !known:
-		return o, fmt.Errorf("unknown input format %q: want auto, urls or jsonl", o.Format)
-	case !ready:
-		return o, fmt.Errorf("input format %q is not available yet", o.Format)
-	}
-	switch o.OnDuplicate {
-	case "":
-		o.OnDuplicate = "fail"
-	case "fail", "suffix", "skip":
-	default:
-		return o, fmt.Errorf("unknown treatment %q of duplicate ids: want fail, suffix or skip", o.OnDuplicate)
-	}
-	switch {
-	case o.MaxLine < 0:
-		return o, fmt.Errorf("the longest line is negative: %d", o.MaxLine)
-	case o.MaxLine == 0:
-		o.MaxLine = DefaultMaxLine
-	}
-	if u := o.BaseURL; u != nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return o, errors.New("the base URL wants http:// or https:// and a host")
-	}
-	return o, nil
-}
 
 // Source reads rows, file after file, through one buffer. Its methods must not
 // be called at the same time, save for Close.
@@ -80,15 +26,20 @@ type Source struct {
 	file   io.Closer
 	closed atomic.Bool
 
-	lines    *lineReader // of the current file, nil between files
-	name     string      // of the current file
-	dir      string
-	format   string // of the current file, "auto" until its first row
-	bytes    int64  // of the files before
-	err      error  // that ended the reading
-	identity identity
-	ids      ids
-	skipped  int64
+	lines     *lineReader // of the current file, nil between files
+	name      string      // of the current file
+	dir       string
+	format    string             // of the current file, "auto" until its first row
+	bytes     int64              // of the files before
+	err       error              // that ended the reading
+	template  *template.Template // compiled for the current file, or nil
+	names     []string           // of the values the template takes
+	table     *columns           // of the current file, if it is one or plain lines
+	values    []string           // of the row, for JSON objects and lines
+	separator byte               // told by the line "sep=;" of the current file, or 0
+	identity  identity
+	ids       ids
+	skipped   int64
 }
 
 // Open checks the options and that every path can be read; "-" or no path at
@@ -165,34 +116,70 @@ func (s *Source) Next() (*Row, error) {
 			s.paths = s.paths[1:]
 		}
 		line, err := s.lines.next()
+		var row *Row
 		if long, ok := err.(*longLine); ok {
-			return nil, s.badLine(long)
+			err = s.tooLong(long)
+		} else if err == nil {
+			row, err = s.read(line)
 		}
-		if err != nil {
+		switch err := err.(type) {
+		case nil:
+			if row != nil {
+				return row, nil
+			}
+		case *RowError:
+			return nil, err
+		default:
 			s.finish(err)
-			continue
-		}
-		at := indent(line)
-		if at == len(line) {
-			continue
-		}
-		if line[at] == '#' && s.format != "jsonl" {
-			s.format = "urls"
-			continue
-		}
-		row, rowErr := s.parse(line)
-		switch {
-		case rowErr != nil:
-			return nil, rowErr
-		case row != nil:
-			return row, nil
 		}
 	}
 	return nil, s.err
 }
 
+// read returns the row that begins with a line, a *RowError, or an error that
+// ends the reading. Without either the line holds none.
+func (s *Source) read(line []byte) (*Row, error) {
+	if s.format == "csv" || s.format == "tsv" {
+		return s.record(line)
+	}
+	at := indent(line)
+	if at == len(line) {
+		return nil, nil
+	}
+	if s.format == "auto" {
+		s.format = s.options.formatBy(line)
+	}
+	if s.format == "urls" && line[at] == '#' {
+		return nil, nil
+	}
+	if err := s.compile(); err != nil {
+		return nil, err
+	}
+	row := &Row{File: s.name, Line: s.lines.line}
+	var f *fault
+	switch {
+	case s.format == "urls":
+		f = s.parseURLs(row, line)
+	case s.format == "lines":
+		f = s.parseLine(row, line)
+	case s.template != nil:
+		f = s.parseObject(row, line)
+	default:
+		f = row.parseJSON(line, &s.options, s.dir)
+	}
+	return s.complete(row, line, f)
+}
+
 func (s *Source) open(path string) error {
-	s.format = s.options.Format
+	s.format, s.template, s.table, s.separator = s.options.Format, nil, nil, 0
+	if s.format == "auto" {
+		s.format = formatOf(path)
+	}
+	if s.format != "auto" {
+		if err := s.options.needs(s.format); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	s.name, s.dir = path, filepath.Dir(path)
 	s.ids.file(path)
 	if path == "-" {
@@ -221,10 +208,7 @@ func (s *Source) finish(err error) {
 	case s.closed.Load():
 		s.err = os.ErrClosed
 	case err != io.EOF:
-		if _, ok := errors.AsType[*os.PathError](err); !ok {
-			err = fmt.Errorf("%s: %w", s.name, err)
-		}
-		s.err = err
+		s.err = s.named(err)
 	}
 	s.bytes += s.lines.bytes
 	s.ids.lines += uint64(s.lines.line)
@@ -237,62 +221,86 @@ func (s *Source) finish(err error) {
 	}
 }
 
-// parse returns the row of a line, or nil for a duplicate that is left out.
-func (s *Source) parse(line []byte) (*Row, error) {
-	if s.format == "auto" {
-		switch line[indent(line)] {
-		case '{', '[', '"':
-			s.format = "jsonl"
-		default:
-			s.format = "urls"
-		}
+// named adds the name of the file to an error that lacks it.
+func (s *Source) named(err error) error {
+	if _, ok := errors.AsType[*os.PathError](err); ok {
+		return err
 	}
-	row := &Row{File: s.name, Line: s.lines.line}
-	var f *fault
-	if s.format == "jsonl" {
-		f = row.parseJSON(line, &s.options, s.dir)
-	} else {
-		f = row.parseURLs(line, s.options.BaseURL)
+	switch err.(type) {
+	case *FileError, *template.Error:
+		return err
 	}
+	return fmt.Errorf("%s: %w", s.name, err)
+}
+
+// complete gives a row its identity. It returns nothing for a duplicate that is
+// left out.
+func (s *Source) complete(row *Row, text []byte, f *fault) (*Row, error) {
 	if f != nil {
 		if row.IDGiven && s.ids.claim(s.identity.keyOf(row.ID), row.Line) != 0 {
 			row.ID = ""
 		}
-		return nil, s.bad(row.ID, line, f)
+		return nil, s.bad(row.ID, row.Line, text, f)
 	}
 	s.identity.request(row)
 	if !row.IDGiven {
-		row.ID, row.Key = s.identity.name(row.Hash)
+		row.ID, row.Key, row.occurrence = s.identity.name(row.Hash)
 	} else if ok, f := s.claim(row); f != nil {
-		return nil, s.bad("", line, f) // its id belongs to the row before
+		return nil, s.bad("", row.Line, text, f) // its id belongs to the row before
 	} else if !ok {
 		s.skipped++
 		return nil, nil
 	}
 	row.Size = row.size()
+	if s.options.Check != nil {
+		if err := s.options.Check(row); err != nil {
+			id := ""
+			if row.IDGiven {
+				id = row.ID
+			}
+			e := s.bad(id, row.Line, text, &fault{-1, err.Error()})
+			e.cause = err
+			return nil, e
+		}
+	}
 	return row, nil
 }
 
-func (s *Source) bad(id string, line []byte, f *fault) *RowError {
-	e := &RowError{File: s.name, Line: s.lines.line, Message: f.msg, ID: id}
+// bad makes an error of a mistake in the text of a row, which begins at a line.
+func (s *Source) bad(id string, first int, text []byte, f *fault) *RowError {
+	e := &RowError{File: s.name, Line: first, Message: f.msg, ID: id}
 	if f.at >= 0 {
-		e.Column = f.at + 1
-		e.show(line, f.at)
+		e.locate(text, f.at)
 	}
-	sum := sha256.Sum256(line)
-	s.nameBad(e, sum)
+	s.nameBad(e, sha256.Sum256(text))
 	return e
 }
 
-func (s *Source) badLine(long *longLine) *RowError {
-	e := &RowError{File: s.name, Line: s.lines.line, Message: long.Error()}
+// tooLong makes an error of a line, or a record of a table, that is too long.
+func (s *Source) tooLong(long *longLine) error {
+	e := &RowError{File: s.name, Line: s.lines.line}
+	table := s.format == "csv" || s.format == "tsv"
+	switch {
+	case long.from > 0:
+		e.Line = long.from
+	case table && long.quotes%2 == 1:
+		long.from = e.Line
+		t := records{lines: s.lines}
+		if err := t.skip(long); err != error(long) {
+			return err
+		}
+	}
+	e.Message = long.Error()
+	if table && s.table == nil {
+		return &FileError{*e}
+	}
 	s.nameBad(e, long.head)
 	return e
 }
 
 func (s *Source) nameBad(e *RowError, sum [32]byte) {
 	sum = sha256.Sum256(append([]byte("bad\x00"), sum[:]...))
-	id, key := s.identity.name([16]byte(sum[:16]))
+	id, key, _ := s.identity.name([16]byte(sum[:16]))
 	e.Key = key
 	if e.ID == "" {
 		e.ID = id
@@ -305,6 +313,15 @@ func (s *Source) Bytes() int64 {
 		return s.bytes
 	}
 	return s.bytes + s.lines.bytes
+}
+
+// Columns returns the names of the columns of the table read last, in their
+// order; nil if there was none.
+func (s *Source) Columns() []string {
+	if s.table == nil {
+		return nil
+	}
+	return slices.Clone(s.table.names)
 }
 
 // Skipped returns how many duplicates were left out.

@@ -13,7 +13,7 @@ import (
 )
 
 func TestFormats(t *testing.T) {
-	for _, name := range []string{"csv", "tsv", "lines", "openai-batch", "anthropic-batch"} {
+	for _, name := range []string{"openai-batch", "anthropic-batch"} {
 		if _, err := Open(nil, strings.NewReader(""), Options{Format: name}); err == nil || !strings.Contains(err.Error(), "not available yet") {
 			t.Errorf("%s: %v", name, err)
 		}

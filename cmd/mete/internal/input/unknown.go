@@ -3,6 +3,8 @@ package input
 import (
 	"fmt"
 	"strings"
+
+	"github.com/metehq/mete/cmd/mete/internal/template"
 )
 
 // aliases are names other tools use for the same thing.
@@ -30,32 +32,5 @@ func nearest(name string) string {
 		return known
 	}
 	lower = strings.ReplaceAll(lower, "-", "_")
-	best, found := 3, ""
-	for _, known := range fieldNames {
-		if d := distance(lower, known); d < best && d < len(known) {
-			best, found = d, known
-		}
-	}
-	return found
-}
-
-// distance is the edit distance (Wagner and Fischer, 1974).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return template.Nearest(lower, fieldNames[:])
 }

@@ -1,27 +1,33 @@
 package input
 
-import (
-	"net/url"
-	"strings"
-)
+import "strings"
 
-// parseURLs sets method and URL from a line of a URL list: "URL" or "METHOD
-// URL". The line is neither blank nor a comment.
-func (r *Row) parseURLs(line []byte, base *url.URL) *fault {
+// parseURLs sets the row from a line of a URL list: "URL" or "METHOD URL". The
+// line is neither blank nor a comment.
+func (s *Source) parseURLs(r *Row, line []byte) *fault {
 	at := indent(line)
 	text := trimRight(line[at:])
-	r.Method = "GET"
 	if i := word(text); i < len(text) && methodWord(text[:i]) {
 		r.Method = method(string(text[:i]))
 		i += indent(text[i:])
 		at, text = at+i, text[i:]
 	}
-	if f := r.setURL(string(text), base); f != nil {
+	url := string(text)
+	if f := r.setURL(url, s.options.BaseURL); f != nil {
 		f.at += at
 		return f
 	}
 	if r.Method == "CONNECT" {
 		return &fault{0, "method CONNECT is not a request"}
+	}
+	if s.template != nil {
+		s.values = append(s.values[:0], url)
+		if f := s.render(r, s.values, "", -1); f != nil {
+			return f
+		}
+	}
+	if r.Method == "" {
+		r.Method = s.options.methodOf(r)
 	}
 	return nil
 }
