@@ -33,19 +33,17 @@ func runResults(stdin string, args ...string) (stdout, stderr string, err error)
 }
 
 // TestResultsScripts runs testdata/results. In a script, "results CODE args…"
-// wants that exit code, "stdin FILE" is read by the next one, and
-// "same FILE FILE" compares bytes.
+// wants that exit code; "< FILE" at its end is standard input. "torn FILE N"
+// cuts off N bytes.
 func TestResultsScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "results"),
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("LANG", "C.UTF-8")
-			e.Setenv("TMPDIR", e.WorkDir)
-			return nil
+			return os.Mkdir(filepath.Join(e.WorkDir, "new"), 0o777)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"results": scriptResults,
-			"torn": func(ts *testscript.TestScript, _ bool, args []string) { // FILE BYTES: cut that many off
+			"torn": func(ts *testscript.TestScript, _ bool, args []string) {
 				n, err := strconv.Atoi(args[1])
 				ts.Check(err)
 				text := ts.ReadFile(args[0])
@@ -58,7 +56,7 @@ func TestResultsScripts(t *testing.T) {
 func scriptResults(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	if neg || err != nil {
-		ts.Fatalf("usage: results CODE args…, with - < FILE for standard input")
+		ts.Fatalf("usage: results CODE args… [< FILE]")
 	}
 	args = args[1:]
 	stdin := ""
@@ -73,7 +71,7 @@ func scriptResults(ts *testscript.TestScript, neg bool, args []string) {
 	c.SetErr(ts.Stderr())
 	var abs []string
 	for _, a := range args {
-		if _, err := os.Stat(ts.MkAbs(a)); err == nil || strings.HasPrefix(a, "new/") {
+		if strings.HasSuffix(a, ".jsonl") || strings.HasPrefix(a, "new/") || strings.HasSuffix(a, ".csv") {
 			a = ts.MkAbs(a)
 		}
 		abs = append(abs, a)
@@ -222,6 +220,23 @@ func TestResultsPipe(t *testing.T) {
 			if !ok || e.ExitCode() != 141 || strings.Count(stdout.String(), "\n") != 1 || text != "" && !strings.HasPrefix(text, "mete: joined") {
 				t.Errorf("%s%s: %v, %q, %.100q", trap, args, err, text, stdout.String())
 			}
+		}
+	}
+}
+
+func TestResultsDrawing(t *testing.T) {
+	for _, tt := range []struct {
+		env   map[string]string
+		width int
+		ascii bool
+	}{
+		{nil, 80, false},
+		{map[string]string{"COLUMNS": "60"}, 60, false},
+		{map[string]string{"COLUMNS": "wide", "LANG": "C"}, 80, true},
+	} {
+		width, ascii := drawing(&bytes.Buffer{}, func(key string) string { return tt.env[key] })
+		if width != tt.width || ascii != tt.ascii {
+			t.Errorf("%v: %d columns, ASCII %v", tt.env, width, ascii)
 		}
 	}
 }

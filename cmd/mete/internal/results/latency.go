@@ -89,7 +89,7 @@ func divide(bars []hdrhistogram.Bar, scale []int64) []progress.Bucket {
 			if i++; i == len(scale) {
 				decade, i = decade*10, 0
 			}
-			if len(out) > 0 || bound >= b.From {
+			if len(out) > 0 && bound > out[len(out)-1].AtMost.Microseconds() || len(out) == 0 && bound >= b.From {
 				out = append(out, progress.Bucket{AtMost: time.Duration(bound) * time.Microsecond})
 			}
 		}

@@ -26,7 +26,10 @@ const (
 // WriteText writes s for people, at most width columns wide where there is a
 // place to break. ascii draws with # and <= alone.
 func (s *Stats) WriteText(w io.Writer, width int, ascii bool) error {
-	t := &page{width: max(width, 30)}
+	t := &page{width: max(width, 30), bar: "▇", atMost: "≤ ", cut: "…"}
+	if ascii {
+		t.bar, t.atMost, t.cut = "#", "<= ", "..."
+	}
 	t.wrapped("", s.headline(), ", ")
 	t.blank()
 	total := s.Total
@@ -53,10 +56,27 @@ func (s *Stats) WriteText(w io.Writer, width int, ascii bool) error {
 	}
 	out := t.b.String()
 	if ascii {
-		out = strings.NewReplacer("▇", "#", "≤", "<=", "·", "|", "×", "x", "…", "...", "–", "-").Replace(out)
+		out = strings.Map(toASCII, out)
 	}
 	_, err := io.WriteString(&diskWriter{w}, out)
 	return err
+}
+
+// toASCII replaces what is left; names may hold anything.
+func toASCII(r rune) rune {
+	switch {
+	case r < 128:
+		return r
+	case r == '·':
+		return '|'
+	case r == '×':
+		return 'x'
+	case r == '–':
+		return '-'
+	case r == 'µ':
+		return 'u'
+	}
+	return '?'
 }
 
 func (s *Stats) headline() string {
@@ -157,8 +177,9 @@ func kinds(m map[string]*Kind) []string {
 
 // page lays out lines with labels on the left.
 type page struct {
-	b     strings.Builder
-	width int
+	b                strings.Builder
+	width            int
+	bar, atMost, cut string
 }
 
 func (t *page) blank() { t.b.WriteByte('\n') }
@@ -204,12 +225,12 @@ func (t *page) histogram(bs []progress.Bucket, total int64) {
 		if size > 0 {
 			cells = int((b.Count*int64(size) + most - 1) / most)
 		}
-		bar := strings.Repeat("▇", cells) + strings.Repeat(" ", max(size-cells, 0))
+		bar := strings.Repeat(t.bar, cells) + strings.Repeat(" ", max(size-cells, 0))
 		share := ""
 		if b.Count > 0 {
 			share = percent(float64(b.Count), float64(total))
 		}
-		line := fmt.Sprintf("%s%s %s %*s %4s", strings.Repeat(" ", 2+labels), runewidth.FillRight("≤ "+round(b.AtMost), name), bar, digits, count(b.Count), share)
+		line := fmt.Sprintf("%s%s %s %*s %4s", strings.Repeat(" ", 2+labels), runewidth.FillRight(t.atMost+round(b.AtMost), name), bar, digits, count(b.Count), share)
 		t.b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 }
@@ -239,12 +260,12 @@ func (t *page) errors(m map[string]*Kind) {
 			label = "errors"
 		}
 		if i == topErrors {
-			fmt.Fprintf(&t.b, "  %-*s… %s more\n", labels, "", plural(int64(len(names)-i), "kind"))
+			fmt.Fprintf(&t.b, "  %-*s%s %s more\n", labels, "", t.cut, plural(int64(len(names)-i), "kind"))
 			break
 		}
 		where := fmt.Sprintf("e.g. %s (%s:%d)", printable(m[k].Example), printable(m[k].File), m[k].Line)
 		line := fmt.Sprintf("  %-*s%s  %*s  ", labels, label, runewidth.FillRight(printable(k), wide), digits, count(m[k].Count))
-		t.b.WriteString(line + runewidth.Truncate(where, max(t.width-runewidth.StringWidth(line), 12), "…") + "\n")
+		t.b.WriteString(line + runewidth.Truncate(where, max(t.width-runewidth.StringWidth(line), len(t.cut)), t.cut) + "\n")
 	}
 }
 
@@ -283,7 +304,7 @@ func (t *page) groups(head string, gs []*Totals) {
 	}
 	rows := [][]string{{head}}
 	for _, g := range gs {
-		rows = append(rows, []string{runewidth.Truncate(cmp.Or(printable(g.Name), "(none)"), 28, "…")})
+		rows = append(rows, []string{runewidth.Truncate(cmp.Or(printable(g.Name), "(none)"), 28, t.cut)})
 	}
 	for _, c := range columns {
 		rows[0] = append(rows[0], c.name)
@@ -309,7 +330,7 @@ func (t *page) groups(head string, gs []*Totals) {
 		t.b.WriteByte('\n')
 	}
 	if rest > 0 {
-		fmt.Fprintf(&t.b, "  … %s more: see --json\n", plural(int64(rest), "group"))
+		fmt.Fprintf(&t.b, "  %s %s more: see --json\n", t.cut, plural(int64(rest), "group"))
 	}
 }
 
