@@ -81,6 +81,7 @@ const (
 	timePattern  = `^\s*\+?([0-9]+d|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 	ratePattern  = `^\s*[0-9]*\.?[0-9]*r?\s*/\s*([0-9]*\.?[0-9]*[A-Za-zµμ]+)+\s*$`
 	sharePattern = `^\s*\+?[0-9.][0-9A-Fa-fPpXx.+-]*\s*%?\s*$`
+	nonePattern  = `^\s*none\s*$`
 	namePattern  = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$` // as providerName and limitName
 )
 
@@ -102,9 +103,9 @@ var forms = map[string]object{
 	"bound":        either(whole(1), object{"const": none}),
 	"concurrency":  either(whole(0), object{"const": unlimited}),
 	"time":         either(matching(timePattern)),
-	"time-or-none": either(matching(timePattern), object{"const": none}),
+	"time-or-none": either(matching(timePattern), object{"const": none}, matching(nonePattern)),
 	"share": either(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-		matching(sharePattern), object{"const": none}),
+		matching(sharePattern), object{"const": none}, matching(nonePattern)),
 	"quota":  either(matching(ratePattern), object{"const": 0}, matching(`^\s*0\s*$`)),
 	"rate":   {"anyOf": []object{{"$ref": ref("quota")}, {"const": unlimited}}},
 	"window": {"enum": []string{"sliding", "calendar"}},
