@@ -216,9 +216,14 @@ func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 	if p.wire {
 		refund = !p.sent
 	}
-	if refund && !p.settled {
-		for i := range p.paid {
-			p.paid[i].meter.Settle(now, &p.paid[i].charge, 0)
+	for i := range p.paid {
+		switch pay := &p.paid[i]; {
+		case refund && !p.settled:
+			pay.meter.Settle(now, &pay.charge, 0)
+		case refund && p.wire:
+			// Its true cost is known, so it was sent. Without a stamp it would
+			// count as lying in every window for good.
+			pay.meter.Sent(now, &pay.charge)
 		}
 	}
 }

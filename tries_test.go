@@ -396,3 +396,24 @@ func TestGrantAndCancelTogether(t *testing.T) {
 		idle(t, g)
 	})
 }
+
+// A call whose true cost was told without the stamp of its start was sent all
+// the same: it leaves the window like any other.
+func TestSettledButNotStamped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Config{Limits: []Limit{{N: 1, Per: time.Second}, {Unit: "tokens", N: 10, Per: time.Second, Burst: 10}}})
+		p, err := g.Acquire(t.Context(), Call{Wire: true, Costs: map[string]int64{"tokens": 5}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Settle(map[string]int64{"tokens": 7})
+		p.Release()
+		if n := take(g); n != 0 {
+			t.Errorf("%d starts in the same second", n)
+		}
+		time.Sleep(1010 * time.Millisecond)
+		if n := take(g); n != 1 {
+			t.Error("the start never leaves the window")
+		}
+	})
+}
