@@ -1,9 +1,20 @@
 package mete
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // model is a gate as slow and as plain as can be: lists, and everything is
@@ -331,4 +342,243 @@ func (m *model) pause(d time.Duration) {
 		})
 	}
 	m.settle()
+}
+
+// Random histories on a real gate: whatever is asked, cancelled, paused or
+// changed, the permits are conserved at every step, no window at the wire holds
+// more than was allowed, and nothing is left at the end.
+func TestRandomHistories(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var failed string
+		script := rapid.SliceOfN(rapid.Uint64(), 1, 60).Draw(rt, "script")
+		synctest.Test(t, func(t *testing.T) { failed = history(t, script) })
+		if failed != "" {
+			rt.Fatal(failed)
+		}
+	})
+}
+
+// history makes one history, of which each number decides one step, and
+// reports what was wrong with it.
+func history(t *testing.T, script []uint64) (failed string) {
+	choice := rand.New(rand.NewPCG(script[0], 0))
+	pick := func(least, most int) int { return least + choice.IntN(most-least+1) }
+	maybe := func() bool { return choice.IntN(2) == 0 }
+	fail := func(format string, args ...any) { failed = fmt.Sprintf(format, args...) }
+	limit := func() int64 { return int64(pick(1, 6)) }
+	cfg := Config{Name: "random", Concurrency: 4, MaxWait: 20 * time.Second,
+		Limits: []Limit{{Name: "window", N: limit(), Per: time.Second, Burst: 2},
+			{Name: "tokens", Unit: "tokens", N: 10, Per: time.Second, Burst: 10, Bucket: true}},
+		Lanes: []Lane{{Name: "a", Weight: 8}, {Name: "b", Reserve: 0.25}, {Name: "c", Cap: 0.5, MaxWait: 2 * time.Second}}}
+	g, err := New(cfg)
+	if err != nil {
+		fail("%v", err)
+	}
+	highest := cfg.Limits[0].N // since the window was last added
+	var mu sync.Mutex
+	var wire []time.Time
+	var held []*Permit
+	weights, doubles := 0, int64(0)
+	var cancels []context.CancelFunc
+	var wg sync.WaitGroup
+	acquire := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		if maybe() {
+			ctx, cancel = context.WithTimeout(t.Context(), time.Duration(pick(1, 3000))*time.Millisecond)
+		}
+		call := Call{Lane: []string{"a", "b", "c"}[pick(0, 2)], Weight: pick(0, 3),
+			Wire: maybe(), Patient: maybe()}
+		if maybe() {
+			call.Costs = map[string]int64{"tokens": int64(pick(0, 11))}
+		}
+		cancels = append(cancels, cancel)
+		wg.Go(func() {
+			defer cancel()
+			p, err := g.Acquire(ctx, call)
+			var r *Rejected
+			if err != nil && !errors.As(err, &r) {
+				t.Errorf("refused with %v", err)
+			}
+			if err == nil {
+				mu.Lock()
+				held = append(held, p)
+				weights += int(p.weight)
+				if !call.Wire {
+					wire = append(wire, time.Now())
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	end := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(held) == 0 {
+			return
+		}
+		k := pick(0, len(held)-1)
+		p := held[k]
+		switch pick(0, 4) {
+		case 0:
+			if p.wire && !p.sent {
+				wire = append(wire, time.Now())
+			}
+			p.Sent()
+			return
+		case 1:
+			p.Settle(map[string]int64{"tokens": int64(pick(0, 15))})
+			return
+		case 2:
+			if !p.wire || p.sent || p.settled {
+				p.Release() // a start that was made stays
+			} else {
+				p.Cancel()
+			}
+		default:
+			p.Release()
+		}
+		if maybe() {
+			p.Release()
+			doubles++
+		}
+		weights -= int(p.weight)
+		held = append(held[:k:k], held[k+1:]...)
+	}
+	update := func() {
+		cfg.Concurrency = pick(1, 6)
+		cfg.Limits = append([]Limit{}, cfg.Limits[0])
+		cfg.Limits[0].N = limit()
+		highest = max(highest, cfg.Limits[0].N)
+		if maybe() {
+			cfg.Limits = append(cfg.Limits, Limit{Name: "tokens", Unit: "tokens", N: 10, Per: time.Second, Burst: 10, Bucket: true})
+		}
+		if err := g.Update(cfg); err != nil {
+			fail("%v", err)
+		}
+	}
+	push := func() {
+		tries := g.Tries(t.Context(), Call{Patient: true})
+		mu.Lock()
+		defer mu.Unlock()
+		if len(held) > 0 { // as if its answer had been a throttle
+			tries.permit = held[0]
+			tries.Again(Outcome{Err: errPushedBack, Throttled: true, Hinted: true, RetryAfter: time.Duration(pick(0, 3000)) * time.Millisecond})
+		}
+	}
+	for _, n := range script {
+		if failed != "" {
+			break
+		}
+		choice = rand.New(rand.NewPCG(n, 0))
+		switch k := pick(0, 19); {
+		case k < 7:
+			acquire()
+		case k < 13:
+			end()
+		case k < 15 && len(cancels) > 0:
+			cancels[pick(0, len(cancels)-1)]()
+		case k == 15:
+			update()
+		case k == 16:
+			g.Pause(time.Duration(pick(0, 2000)) * time.Millisecond)
+		case k == 17:
+			push()
+		default:
+			time.Sleep(time.Duration(pick(1, 900)) * time.Millisecond)
+		}
+		synctest.Wait()
+		mu.Lock()
+		if s := g.Stats(); s.InUse != weights || s.Misuse != doubles {
+			fail("in use %d, held %d; misuse %d of %d", s.InUse, weights, s.Misuse, doubles)
+		}
+		mu.Unlock()
+	}
+	for _, cancel := range cancels {
+		cancel()
+	}
+	wg.Wait()
+	for _, p := range held {
+		p.Release()
+	}
+	if n := most(wire, time.Second); n > int(highest) {
+		fail("%d starts in a second at a limit of at most %d", n, highest)
+	}
+	if s := g.Stats(); s.InUse != 0 || s.Waiting != 0 || g.timer != nil {
+		fail("left behind: in use %d, waiting %d, timer %v", s.InUse, s.Waiting, g.timer != nil)
+	}
+	time.Sleep(3 * time.Minute) // longer than any pause
+	if p, ok := g.TryAcquire(Call{}); !ok {
+		fail("nothing starts 3 minutes later")
+	} else {
+		p.Release()
+	}
+	return failed
+}
+
+// Real goroutines and the real clock: nothing is lost or counted twice
+// whatever comes together (agronholm/anyio#947, llm-d/llm-d-batch-gateway#206).
+func TestManyGoroutines(t *testing.T) {
+	g := newGate(t, Config{Concurrency: 8, MaxWait: -1, Lanes: []Lane{{Name: "a", Weight: 8}, {Name: "b", Reserve: 0.25}},
+		Limits: []Limit{{Name: "window", N: 1e9, Per: time.Second, Burst: 1e9}}})
+	var inUse, peak, misuse atomic.Int64
+	var wg sync.WaitGroup
+	for worker := range 16 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(worker), 1))
+			for n := range 4096 {
+				call := Call{Lane: []string{"a", "b"}[rnd.IntN(2)], Weight: 1 + rnd.IntN(3), Wire: rnd.IntN(2) == 0}
+				ctx, cancel := context.Background(), func() {}
+				if rnd.IntN(4) == 0 {
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.IntN(50))*time.Microsecond)
+				}
+				var p *Permit
+				if rnd.IntN(4) == 0 {
+					p, _ = g.TryAcquire(call)
+				} else {
+					p, _ = g.Acquire(ctx, call)
+				}
+				cancel()
+				if p == nil {
+					p.Release()
+					continue
+				}
+				if n := inUse.Add(p.weight); n > peak.Load() {
+					peak.Store(n)
+				}
+				if rnd.IntN(2) == 0 {
+					runtime.Gosched()
+				}
+				inUse.Add(-p.weight)
+				switch rnd.IntN(4) {
+				case 0:
+					p.Sent()
+					p.Release()
+				case 1:
+					p.Cancel()
+				case 2:
+					var both sync.WaitGroup
+					both.Go(p.Release)
+					both.Go(p.Cancel)
+					both.Wait()
+					misuse.Add(1)
+				default:
+					p.Settle(map[string]int64{Requests: 2})
+					p.Release()
+				}
+				if n%512 == 511 {
+					cfg := *g.cfg.Load()
+					cfg.Concurrency = 4 + rnd.IntN(5)
+					_ = g.Update(cfg)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s := g.Stats()
+	if s.InUse != 0 || s.Waiting != 0 || s.Misuse != misuse.Load() || inUse.Load() != 0 || peak.Load() > 8 {
+		t.Errorf("%+v; misuse %d, peak %d", s, misuse.Load(), peak.Load())
+	}
+	if _, ok := g.TryAcquire(Call{Weight: 3}); !ok {
+		t.Error("nothing is free at the end")
+	}
 }
