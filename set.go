@@ -59,7 +59,8 @@ func NewSet(cfg SetConfig) (*Set, error) {
 }
 
 // Gate returns the gate of the key. It does not block on any gate's queue; the
-// error is a state folder that cannot be used.
+// error is a state folder that cannot be used. Ask for the gate at each call:
+// one that was forgotten refuses with ErrDraining.
 func (s *Set) Gate(key string) (*Gate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
