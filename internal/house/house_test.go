@@ -31,6 +31,7 @@ var above = map[string][]string{
 	"":         primitives,
 	"batch":    {""},
 	"metehttp": {"", "quota"},
+	"metetest": {"", "metehttp"},
 }
 
 // pkg is what go list says of a package, without its tests.
