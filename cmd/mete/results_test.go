@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -238,5 +239,35 @@ func TestResultsDrawing(t *testing.T) {
 		if width != tt.width || ascii != tt.ascii {
 			t.Errorf("%v: %d columns, ASCII %v", tt.env, width, ascii)
 		}
+	}
+}
+
+// A signal that ends the program in the middle takes the unfinished file away.
+func TestResultsSignal(t *testing.T) {
+	dir := t.TempDir()
+	c := exec.Command(os.Args[0], "-test.run=^TestResultsProgram$")
+	c.Env = append(os.Environ(), "METE_TEST_RESULTS=filter - --ok -o "+filepath.Join(dir, "out.jsonl"))
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begun := func() bool {
+		names, err := os.ReadDir(dir)
+		return err == nil && len(names) == 1
+	}
+	// The file is there a moment before the handler is; a filter that has
+	// taken a first write of this size is behind both.
+	if _, err := stdin.Write(bytes.Repeat([]byte("\n"), 1<<20)); err != nil || !begun() {
+		c.Process.Kill()
+		t.Fatalf("%v, begun %v", err, begun())
+	}
+	c.Process.Signal(syscall.SIGTERM)
+	c.Wait()
+	if code := c.ProcessState.ExitCode(); code != 143 || begun() {
+		t.Errorf("exit code %d, left behind: %v", code, begun())
 	}
 }

@@ -47,7 +47,7 @@ func TestCSVCells(t *testing.T) {
 }
 
 // A file with one column keeps its empty cells: a bare empty line would be
-// skipped by readers (golang/go#34128 has what encoding/csv does about it).
+// skipped by readers (golang/go#39119).
 func TestCSVOneColumn(t *testing.T) {
 	in := `{"id":1,"body":{"x":""}}` + "\n" + `{"id":2}` + "\n"
 	out, notices, err := run(t, t.TempDir(), toCSV(CSV{Columns: columns(t, "body.x")}), in)
