@@ -1,6 +1,6 @@
 # Bare `make` explains itself: every target with a "##" comment is listed.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint verify headline bench fuzz clean
+.PHONY: help build demo test lint verify headline bench fuzz man completions clean
 
 RELEASE  ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo dev)
 COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -11,7 +11,7 @@ PROOFS   ?=
 export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/mete, one static binary
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.release=$(RELEASE) -X main.commit=$(COMMIT)' -o bin/mete ./cmd/mete
@@ -36,6 +36,16 @@ bench: ## run the benchmarks of every module
 
 fuzz: ## run every fuzz target for FUZZTIME=30s
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+man: build ## write the man pages to dist/man; man -M dist/man mete-run
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} bin/mete docs man dist/man/man1
+
+completions: build ## write completions for bash, zsh, fish and PowerShell to dist/completions
+	@mkdir -p dist/completions
+	@bin/mete completion bash > dist/completions/mete.bash
+	@bin/mete completion zsh > dist/completions/_mete
+	@bin/mete completion fish > dist/completions/mete.fish
+	@bin/mete completion powershell > dist/completions/mete.ps1
 
 clean: ## remove what was built
 	@rm -rf bin dist

@@ -96,5 +96,6 @@ func newRootCommand() *cobra.Command {
 		newResultsCommand(),
 		newVersionCommand(),
 	)
+	addDocs(root)
 	return root
 }

@@ -133,6 +133,26 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 	return Parse(path, data, env)
 }
 
+// ProviderNames returns the names of the providers in the file at path, as far
+// as it can be read, for completion while one types. Nothing is checked, and no
+// variable is looked up.
+func ProviderNames(path string) []string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	s := &shown{root: (&decoder{}).parseTree(data)}
+	var names []string
+	if n := s.find("providers"); n != nil {
+		for _, p := range n.pairs {
+			if providerName.MatchString(p.key.text) {
+				names = append(names, p.key.text)
+			}
+		}
+	}
+	return names
+}
+
 // Parse reads a configuration. Errors call it name, and secret files with a
 // relative path are looked for in name's folder. The error is Errors and has
 // all problems of the file; only bad YAML hides what else may be wrong.
