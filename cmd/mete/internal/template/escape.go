@@ -90,7 +90,8 @@ func escapeJSONText(dst []byte, value string) []byte {
 func AppendJSON(dst []byte, value string) []byte { return escapeJSON(dst, value) }
 
 // dotSegment reports whether a path of the URL has a segment "." or "..",
-// which servers and proxies resolve: a value could so name another resource.
+// which servers and proxies resolve: a value could so name another resource. No
+// escaping helps (golang/go#27559).
 func dotSegment(url []byte) bool {
 	s := string(url)
 	if !strings.Contains(s, "/.") {

@@ -19,7 +19,7 @@ func awkward(t *rapid.T, label string) string {
 }
 
 // What goes in comes out byte for byte, wherever it stands
-// (golang/go#4013: one escaping does not fit path and query).
+// (golang/go#17142: a query's + is no space in a path).
 func TestFidelity(t *testing.T) {
 	c, err := Compile(Spec{
 		URL:  `https://{{.a}}:{{.b}}@h/p/x{{.a}}/{{.b}}x?q={{.a}}&r={{.b}}{{if .a}}&s={{.a}}{{end}}#{{.b}}`,
