@@ -38,6 +38,10 @@ func AppendJSON(dst []byte, r *Record) []byte {
 	dst = appendString(append(dst, `,"url":`...), r.URL)
 	dst = appendHeaders(append(dst, `,"headers":`...), r.Headers)
 	dst = appendBodyFields(dst, r)
+	dst = appendValue(dst, r.Value)
+	if r.DupOf != "" {
+		dst = appendString(append(dst, `,"dup_of":`...), r.DupOf)
+	}
 	dst = appendOrNull(append(dst, `,"bound":`...), r.Bound)
 	dst = appendWaits(append(dst, `,"waits_ms":`...), &r.Waits)
 	dst = appendMS(append(dst, `,"latency_ms":`...), r.Latency)
@@ -58,6 +62,14 @@ func AppendJSON(dst []byte, r *Record) []byte {
 	dst = appendMeta(dst, r.Meta)
 	dst = appendString(append(dst, closing...), r.Run)
 	return append(dst, "}\n"...)
+}
+
+// appendValue writes a value as it is; what is not one line of JSON is left out.
+func appendValue(dst, value []byte) []byte {
+	if len(value) == 0 || bytes.ContainsAny(value, "\n\r") || !isValue(value, maxBodyDepth) {
+		return dst
+	}
+	return append(append(dst, `,"value":`...), value...)
 }
 
 func appendBodyFields(dst []byte, r *Record) []byte {

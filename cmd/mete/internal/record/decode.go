@@ -74,7 +74,7 @@ var known = func() map[string]bool {
 		"v", "id", "key", "hash", "ok", "line", "file", "status", "provider", "method", "url",
 		"headers", "body", "body_encoding", "body_bytes", "body_file", "truncated", "bound",
 		"waits_ms", "latency_ms", "ttfb_ms", "total_ms", "attempts", "tries", "cost", "error",
-		"at", "end", "run", "meta",
+		"at", "end", "run", "meta", "value", "dup_of",
 	} {
 		m[name] = true
 	}
@@ -140,6 +140,10 @@ func (r *Record) set(name string, value []byte) (err error) {
 		err = into(value, &r.End)
 	case "run":
 		err = into(value, &r.Run)
+	case "value":
+		r.Value = bytes.Clone(value)
+	case "dup_of":
+		err = into(value, &r.DupOf)
 	case "meta":
 		r.Meta = bytes.Clone(value)
 	}

@@ -61,6 +61,11 @@ type Record struct {
 	BodyFile  string // relative to the folder of the result file
 	Truncated bool
 
+	Value []byte // JSON that was picked out of the body; nil writes nothing
+	// DupOf is the id of the row whose request this row shared; empty writes
+	// nothing.
+	DupOf string
+
 	Bound   string // what the row waited for longest
 	Waits   Waits
 	Latency time.Duration // connection to last byte of the last attempt

@@ -23,7 +23,7 @@ var errUnfinished = errors.New("unfinished")
 
 // do sends one row and writes its record. Its permit is held until the record
 // is written, so that a crash repeats no more than what was in flight.
-func (r *run) do(row *input.Row, p *provider) error {
+func (r *run) do(row *input.Row, p *provider) (*record.Record, error) {
 	ready := time.Now()
 	rec := &record.Record{
 		ID: row.ID, Key: sum(row.Key), Hash: sum(row.Hash), Line: int64(row.Line),
@@ -32,6 +32,11 @@ func (r *run) do(row *input.Row, p *provider) error {
 	if r.files > 1 {
 		rec.File = row.File
 	}
+	return rec, r.send(rec, row, p)
+}
+
+// send makes the calls of one row: one, and one for each redirect.
+func (r *run) send(rec *record.Record, row *input.Row, p *provider) error {
 	q, err := r.build(row, p)
 	if err != nil {
 		rec.URL = r.shown(row.URL)
@@ -45,11 +50,11 @@ func (r *run) do(row *input.Row, p *provider) error {
 	for hop := 0; ; hop++ {
 		tries := p.gate.Tries(p.admit, call)
 		permit, x, err := r.attempts(rec, p, tries, q)
-		if err != nil {
-			return err
+		if err != nil || permit == nil {
+			return err // it was refused, and has its record
 		}
 		to := ""
-		if x != nil && x.attempt.Err == nil {
+		if x.attempt.Err == nil {
 			to = redirected(x)
 		}
 		if to == "" || hop == 10 {
@@ -112,15 +117,20 @@ func (p *provider) call(row *input.Row) (mete.Call, error) {
 }
 
 // attempts makes the attempts of one request until one is final. Its permit is
-// still held then. The error is errUnfinished, or what kept it from starting.
+// still held then. A nil permit means that the call was refused: the error is
+// errUnfinished, or nil if the row has its record.
 func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *request) (*mete.Permit, *exchanged, error) {
 	safe := p.spec.Idempotent || q.keyed || r.o.Idempotent
 	max := p.spec.Gate.Retry.Attempts
 	before := rec.Waits // of earlier hops
 	backoff := time.Duration(0)
 	for {
+		if !r.mayRequest() {
+			return nil, nil, errUnfinished
+		}
 		permit, err := tries.Next()
 		if err != nil {
+			r.notRequested()
 			return nil, nil, r.refused(rec, p, tries, err)
 		}
 		r.inFlight.Add(1)
@@ -257,6 +267,13 @@ func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
 			rec.Body = []byte{}
 		}
 	}
+	if r.o.Value != nil && rec.Error == nil && rec.Body != nil {
+		value, err := r.o.Value(rec.Body)
+		if err != nil {
+			rec.Error = &record.Error{Kind: record.Render, Phase: "jq", Message: r.o.Mask(err.Error())}
+		}
+		rec.Value = value
+	}
 	if !x.sent.IsZero() {
 		p.latency.Record(rec.Latency)
 		r.tally.latency.Record(rec.Latency)
@@ -295,7 +312,9 @@ func (r *run) fail(rec *record.Record, kind record.Kind, phase, message string) 
 
 // write appends the record and waits until it is written.
 func (r *run) write(rec *record.Record, p *provider) error {
-	rec.OK = rec.Error == nil && rec.Status >= 200 && rec.Status < 300
+	if rec.DupOf == "" {
+		rec.OK = rec.Error == nil && rec.Status >= 200 && rec.Status < 300
+	}
 	rec.Total = rec.End.Sub(rec.At)
 	rec.Bound = bound(rec)
 	line := r.buffers.Get().(*bytes.Buffer)
@@ -314,6 +333,12 @@ func (r *run) write(rec *record.Record, p *provider) error {
 		p.finished(rec.OK)
 	}
 	r.tally.finished(rec)
+	if !rec.OK && r.o.Failures != nil {
+		if _, err := r.o.Failures.Write(record.AppendJSON(nil, rec)); err != nil {
+			return err
+		}
+	}
+	r.judge(rec.OK)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"sync"
@@ -46,8 +47,17 @@ type Options struct {
 	OnBadRow          string // "fail" stops, "emit" writes a record for it, "skip" does not
 	OnChange          string // of a row since an earlier run: "fail", "rerun" or "keep"
 	Bodies            Bodies
-	TLS               *tls.Config
-	Grace             time.Duration // for what is in flight when it is to stop
+	Dedup             Dedup
+	RetryFailed       bool          // send rows again whose last record is not ok
+	MaxRequests       int64         // attempts; 0 is no bound
+	Deadline          time.Duration // of admission; 0 is none
+	Halt              *Halt
+	// Value picks a value out of a JSON body for the record; nil does not.
+	Value func(body []byte) ([]byte, error)
+	// Failures gets a copy of the records that are not ok; nil gets none.
+	Failures io.Writer
+	TLS      *tls.Config
+	Grace    time.Duration // for what is in flight when it is to stop
 
 	// Render turns a record into what is written: a line of JSON, or for a
 	// person. Nil is JSON.
@@ -89,6 +99,9 @@ type run struct {
 	stop    context.CancelCauseFunc
 	buffers sync.Pool
 	memory  *semaphore.Semaphore
+	policy  policy
+	giveUp  context.CancelFunc // of what is in flight
+	rows    originals
 
 	inFlight   atomic.Int64
 	unfinished atomic.Int64
@@ -141,6 +154,9 @@ func (n *Runner) Run(hard context.Context) Result {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer cancel()
+	r.giveUp = cancel
+	r.startPolicy()
+	defer r.endPolicy()
 	watch.Go(func() { r.watchAdmission(cancel) })
 	watch.Go(func() { r.watchJournal(cancel) })
 
@@ -152,6 +168,7 @@ func (n *Runner) Run(hard context.Context) Result {
 	for res := range results {
 		if errors.Is(res.Err, batch.ErrNotStarted) {
 			r.unfinished.Add(1)
+			r.share(res.In, nil, errUnfinished)
 			res.In.held.Release()
 		}
 	}
@@ -220,6 +237,10 @@ type job struct {
 	bad      *input.RowError
 	provider *provider
 	held     semaphore.Permit
+	// With Dedup: the row's original, and whether the row repeats it.
+	key     uint64
+	first   *original
+	repeats bool
 }
 
 func (j *job) gate() *mete.Gate {
@@ -272,6 +293,12 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 		return nil, false
 	}
 	if r.done(sum(row.Key), sum(row.Hash)) {
+		if key := r.dedupKey(row); key != 0 {
+			if first, repeats := r.rows.original(key, row.ID); !repeats {
+				ok := r.journal.Done(sum(row.Key), sum(row.Hash)) == journal.Done
+				r.rows.finish(first, &record.Record{OK: ok})
+			}
+		}
 		return nil, true
 	}
 	p, err := r.places.of(row)
@@ -280,11 +307,17 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 		return nil, false
 	}
 	j := &job{row: row, provider: p}
+	if j.key = r.dedupKey(row); j.key != 0 {
+		j.first, j.repeats = r.rows.original(j.key, row.ID)
+	}
 	// One row may be larger than the window: then it goes alone.
 	j.held, err = r.memory.Acquire(r.places.admit, min(max(int64(row.Size), 1), window))
 	if err != nil {
 		r.unfinished.Add(1)
 		return nil, false
+	}
+	if j.repeats && r.rows.wait(j.first, j) {
+		return nil, true
 	}
 	return j, true
 }
@@ -313,6 +346,9 @@ func (r *run) done(key, hash uint64) bool {
 	case journal.Done:
 		r.tally.resumed(true)
 	case journal.Failed:
+		if r.o.RetryFailed {
+			return false
+		}
 		r.tally.resumed(false)
 	case journal.Changed:
 		r.changed.Add(1)
@@ -336,17 +372,44 @@ func (r *run) work(_ context.Context, j *job) (struct{}, error) {
 		err = r.fail(&record.Record{
 			ID: j.bad.ID, Key: sum(j.bad.Key), Line: int64(j.bad.Line), File: j.bad.File, At: time.Now(), Run: r.o.Run,
 		}, record.InvalidRow, "input", j.bad.Error())
+	} else if j.repeats {
+		err = r.repeat(j.row, j.provider, j.first)
 	} else {
-		err = r.do(j.row, j.provider)
+		var rec *record.Record
+		rec, err = r.do(j.row, j.provider)
+		r.share(j, rec, err)
 	}
-	switch {
-	case errors.Is(err, errUnfinished):
-		r.unfinished.Add(1)
-	case err != nil:
-		r.unfinished.Add(1)
+	r.ended(err)
+	return struct{}{}, nil
+}
+
+// ended books how a row ended.
+func (r *run) ended(err error) {
+	if err == nil {
+		return
+	}
+	r.unfinished.Add(1)
+	if !errors.Is(err, errUnfinished) {
 		r.fatal(err)
 	}
-	return struct{}{}, nil
+}
+
+// share gives what a row got to the rows that wait for it.
+func (r *run) share(j *job, rec *record.Record, err error) {
+	if j.key == 0 {
+		return
+	}
+	if err != nil {
+		for _, w := range r.rows.abandon(j.key, j.first) {
+			w.held.Release()
+			r.ended(errUnfinished)
+		}
+		return
+	}
+	for _, w := range r.rows.finish(j.first, rec) {
+		r.ended(r.repeat(w.row, w.provider, j.first))
+		w.held.Release()
+	}
 }
 
 // fatal stops the run: nothing more starts.

@@ -83,6 +83,13 @@ func (t *Tally) resumed(ok bool) {
 	}
 }
 
+// duplicate counts a row that shares the request of another.
+func (t *Tally) duplicate() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows.Duplicates++
+}
+
 // finished counts a row that has its record.
 func (t *Tally) finished(r *record.Record) {
 	t.mu.Lock()
