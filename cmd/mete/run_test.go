@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -586,6 +587,58 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 	if keys["/get"] != "" || keys["/own"] != "mine" || !strings.HasPrefix(keys["/stuck"], "mete-") || keys["/stuck"] == keys["/throttled"] {
 		t.Errorf("keys %v", keys)
+	}
+}
+
+// gocardless/gocardless-pro-python#12, stripe/stripe-node#559: done, and the
+// answer lost on a connection that was fine before, which net/http by itself
+// answers by sending again.
+func TestAmbiguousFailure(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var mu sync.Mutex
+	done := map[string]int{}
+	lost := func(w http.ResponseWriter, r *http.Request, _ int) {
+		if r.URL.Path == "/warm" {
+			return
+		}
+		mu.Lock()
+		done[r.URL.Path]++
+		n := done[r.URL.Path]
+		mu.Unlock()
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method == "POST" && r.URL.Path == "/nobody" && r.ContentLength != 0 {
+			w.WriteHeader(411)
+			return
+		}
+		if n == 1 {
+			if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+				c.Close()
+			}
+		}
+	}
+	p := serve(t, lost)
+	rows := []string{}
+	for _, r := range []string{
+		`{"id":"plain","method":"POST","url":"%s/plain","body":"x"}`,
+		`{"id":"nobody","method":"POST","url":"%s/nobody"}`,
+		`{"id":"keyed","method":"POST","url":"%s/keyed","body":"x","idempotency_key":"k1"}`,
+		`{"id":"get","url":"%s/get"}`,
+		`{"id":"put","method":"PUT","url":"%s/put","body":"x"}`,
+		`{"id":"delete","method":"DELETE","url":"%s/delete"}`,
+	} {
+		rows = append(rows, `{"url":"`+p.URL+`/warm"}`, fmt.Sprintf(r, p.URL))
+	}
+	write(t, dir, "rows.jsonl", rows...)
+	launch(t, dir, "run", "rows.jsonl", "-c", "1", "--retry-delay", "1ms", "-o", "out.jsonl").exits(1)
+	if got := fmt.Sprint(done); got != "map[/delete:2 /get:2 /keyed:2 /nobody:1 /plain:1 /put:2]" {
+		t.Errorf("done %s", got)
+	}
+	for _, r := range records(t, filepath.Join(dir, "out.jsonl")) {
+		ambiguous := r.ID == "plain" || r.ID == "nobody"
+		if r.OK == ambiguous || ambiguous && (r.Error.Kind != record.UnknownOutcome || r.Attempts != 1) {
+			t.Errorf("%s: ok %v after %d attempts: %+v", r.ID, r.OK, r.Attempts, r.Error)
+		}
 	}
 }
 

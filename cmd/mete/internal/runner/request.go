@@ -114,7 +114,8 @@ func (r *run) secretParameter(name string) bool {
 }
 
 // http makes the request for one attempt. What net/http may send again by
-// itself is up to GetBody: only a request whose repetition is safe has it.
+// itself, when a kept-alive connection breaks, is up to GetBody: only a request
+// whose repetition is safe has it.
 func (q *request) http(ctx context.Context, safe bool) (*http.Request, error) {
 	req := (&http.Request{
 		Method:     q.method,
@@ -125,7 +126,10 @@ func (q *request) http(ctx context.Context, safe bool) (*http.Request, error) {
 		ProtoMajor: 1,
 		ProtoMinor: 1,
 	}).WithContext(ctx)
-	if !q.has {
+	if !safe {
+		hideKey(req.Header)
+	}
+	if !q.has || q.length() == 0 {
 		return req, nil
 	}
 	body, err := q.open()
@@ -133,14 +137,23 @@ func (q *request) http(ctx context.Context, safe bool) (*http.Request, error) {
 		return nil, err
 	}
 	req.Body, req.ContentLength = body, q.length()
-	if req.ContentLength == 0 {
-		body.Close()
-		req.Body = http.NoBody
-	}
 	if safe {
 		req.GetBody = q.open
 	}
 	return req, nil
+}
+
+// hideKey keeps net/http from taking our own Idempotency-Key for the user's
+// word that a repetition is safe: it looks for the name in this spelling alone,
+// and sends what it finds in any other as it is. (A request without a body has
+// no GetBody to leave out.)
+func hideKey(h http.Header) {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if v, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = v
+		}
+	}
 }
 
 func (q *request) length() int64 {
