@@ -187,7 +187,9 @@ func againstNginx(ctx context.Context, r *report, path string, rates []string, r
 		r.note("run again: processes here were stalled for up to %v; mete makes up for %v, nginx's burst for %v", worst.Round(time.Millisecond), catchUp, nginxBurst)
 		return true, nil
 	}
-	r.note("the longest stall of a process here was %v", worst.Round(time.Microsecond))
+	began := time.Now()
+	_ = command(ctx, measured, program(), "version").Run()
+	r.note("the longest stall of a process here was %v; only to start and end mete takes %v", worst.Round(time.Microsecond), time.Since(began).Round(time.Millisecond))
 	if len(rates) > 1 {
 		return false, nil
 	}
