@@ -31,8 +31,8 @@ verify: build ## run the long proofs and print every figure; PROOFS="nginx kill"
 headline: ## measure the published figures, with the ratio ideal/actual
 	@go run ./bench/headline
 
-bench: ## run the benchmarks of every module
-	@go test -run '^$$' -bench . -benchmem work
+bench: ## measure mete beside its peers, and write bench/RESULTS.md
+	@go run ./bench
 
 fuzz: ## run every fuzz target for FUZZTIME=30s
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz
