@@ -26,23 +26,25 @@ import (
 
 func main() {
 	proofs := map[string]func(context.Context, *report) error{
-		"nginx": nginxProof, "rates": ratesProof, "tls": tlsProof, "kill": killProof, "spin": spin,
+		"nginx": nginxProof, "rates": ratesProof, "tls": tlsProof, "kill": killProof,
 	}
-	if len(os.Args) < 2 || proofs[os.Args[1]] == nil {
+	if len(os.Args) < 2 || proofs[os.Args[1]] == nil && os.Args[1] != "spin" {
 		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates [WORD]|tls|kill")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	r := &report{}
+	if os.Args[1] == "spin" { // killed in the end: it must leave nothing behind
+		spin(ctx)
+		return
+	}
 	err := func() (err error) {
 		if r.dir, err = os.MkdirTemp("", "mete-proof-"); err != nil {
 			return err
 		}
 		defer os.RemoveAll(r.dir)
-		if os.Args[1] != "spin" {
-			r.priorities()
-		}
+		r.priorities()
 		return proofs[os.Args[1]](ctx, r)
 	}()
 	if err != nil {

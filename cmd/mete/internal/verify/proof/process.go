@@ -192,7 +192,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 // spin keeps one core busy until it is ended, or its parent is. With real-time
 // priority it rests for a tenth of the time: Linux stops everything of that
 // class on a core, mete too, for what it uses beyond 95 %.
-func spin(ctx context.Context, _ *report) error {
+func spin(ctx context.Context) {
 	parent := os.Getppid()
 	for ctx.Err() == nil && os.Getppid() == parent {
 		for began := time.Now(); time.Since(began) < 9*time.Millisecond; {
@@ -201,7 +201,6 @@ func spin(ctx context.Context, _ *report) error {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return nil
 }
 
 // busyCore starts a process that keeps a core busy, and returns how to end it.
@@ -215,7 +214,7 @@ func busyCore(ctx context.Context) (stop func(), err error) {
 		return nil, err
 	}
 	return func() {
-		_ = cmd.Process.Kill()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	}, nil
 }
