@@ -32,7 +32,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates [WORD]|tls|kill")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	// The end of a reader, as in | head, ends what was started too.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 	r := &report{}
 	if os.Args[1] == "spin" { // killed in the end: it must leave nothing behind
