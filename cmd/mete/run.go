@@ -19,6 +19,7 @@ import (
 	"github.com/metehq/mete/cmd/mete/internal/progress"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 	"github.com/metehq/mete/cmd/mete/internal/runner"
+	"github.com/metehq/mete/cmd/mete/internal/template"
 )
 
 func newRunCommand() *cobra.Command {
@@ -57,15 +58,17 @@ usage or input and nothing sent, 4 a provider cannot be used, 5 local files,
 
 // runGroups are the flags of mete run as --help lists them.
 var runGroups = []flagGroup{
-	{"Requests", []string{"input-format", "base-url", "header", "config", "provider", "allow-files", "max-line", "duplicate-ids", "on-bad-row"}},
+	{"Input", []string{"input-format", "delimiter", "no-header", "id", "duplicate-ids", "on-bad-row", "dedup", "max-line", "allow-files"}},
+	{"Requests", []string{"url", "request", "data", "json", "header", "base-url", "config", "provider"}},
 	{"Limits", []string{"rate", "limit", "burst", "concurrency", "max-pause", "state"}},
 	{"Attempts", []string{"timeout", "connect-timeout", "retry", "retry-delay", "idempotent", "idempotency-key", "insecure", "cacert"}},
-	{"Output", []string{"output", "resume", "overwrite", "on-change", "body", "fsync", "drain-timeout"}},
+	{"Bounds", []string{"dry-run", "max-requests", "deadline", "halt"}},
+	{"Output", []string{"output", "resume", "retry-failed", "overwrite", "errors", "jq", "on-change", "body", "fsync", "drain-timeout"}},
 	{"Display", []string{"progress", "summary", "color", "quiet", "help"}},
 }
 
 // runCommon are those that -h lists.
-var runCommon = []string{"rate", "concurrency", "output", "resume", "header", "config", "provider", "base-url", "timeout", "retry", "on-bad-row", "quiet"}
+var runCommon = []string{"rate", "concurrency", "output", "resume", "url", "json", "header", "config", "provider", "dry-run", "retry", "quiet"}
 
 func runHelp(c *cobra.Command, short bool, w io.Writer) {
 	if short {
@@ -100,13 +103,14 @@ type runFlags struct {
 	bodies, fsync                         string
 	progress, color, summary              string
 	quiet                                 bool
+
+	table  tableFlags
+	bounds boundFlags
 }
 
 // later are flags that a coming version has; they are refused, not ignored.
 var later = []struct{ names, what string }{
-	{"url data json id request method", "templates"}, {"dry-run", "a dry run"}, {"dedup", "deduplication"}, {"halt", "stopping at a share of failures"},
-	{"retry-failed", "sending failed rows again"}, {"max-requests max-cost deadline", "bounds of a run"}, {"cost", "cost expressions"},
-	{"jq", "picking a value from the body"}, {"errors", "a file of failures"}, {"fallback", "fallback providers"},
+	{"max-cost", "a bound of costs"}, {"cost", "cost expressions"}, {"fallback", "fallback providers"},
 	{"cache cache-ttl cache-only", "the response cache"}, {"total-rate", "a limit over all providers"}, {"listen", "the page"},
 	{"shard", "sharding"}, {"columns order output-format headers-list", "conversions: see mete results"}, {"at-most-once", "intent records"},
 	{"repair", "repairing a result file"},
@@ -115,7 +119,8 @@ var later = []struct{ names, what string }{
 func (f *runFlags) register(c *cobra.Command) {
 	s := c.Flags()
 	s.SortFlags = false
-	s.StringVarP(&f.format, "input-format", "F", "auto", "format of the input: `auto|urls|jsonl`")
+	s.StringVarP(&f.format, "input-format", "F", "auto", "format of the input: `auto|urls|jsonl|csv|tsv|lines`")
+	f.table.register(c)
 	s.StringVar(&f.baseURL, "base-url", "", "`URL` that relative ones are resolved on")
 	s.StringArrayVarP(&f.headers, "header", "H", nil, "`'NAME: VALUE'`, with ${VAR}; or @FILE")
 	s.StringVarP(&f.configFile, "config", "f", "", "`FILE` of providers and limits")
@@ -148,6 +153,8 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.StringVar(&f.maxLine, "max-line", "16MiB", "refuse longer input lines than `SIZE`")
 	s.BoolVar(&f.allowFiles, "allow-files", false, "let rows name files to send (body_file)")
 	s.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "`TIME` that what is in flight at Ctrl-C gets")
+
+	f.bounds.register(c)
 
 	s.StringVar(&f.progress, "progress", "auto", "progress on stderr: `auto|bar|plain|json|none`")
 	s.StringVar(&f.summary, "summary", "text", "summary on stderr: `text|json|none`")
@@ -199,6 +206,7 @@ type runJob struct {
 	stderr  *quietable
 	input   input.Options
 	scan    bool
+	bounds  *boundFlags
 	options runner.Options
 	mask    func(string) string
 	display progress.Options
@@ -209,6 +217,9 @@ type runJob struct {
 func (j *runJob) run() error {
 	signals := watchSignals()
 	defer signals.stop()
+	if j.bounds.dryRun {
+		return j.tryOut(signals.admit)
+	}
 	total := int64(-1)
 	if j.scan {
 		n, err := j.check(signals.admit)
@@ -235,6 +246,14 @@ func (j *runJob) run() error {
 
 	o := j.options
 	o.Journal, o.Source, o.Files, o.Total = out, source, max(len(j.args), 1), total
+	if path := j.bounds.failures; path != "" {
+		failures, err := openFailures(path, j.flags.resume)
+		if err != nil {
+			return &exitError{exitIO, err}
+		}
+		defer failures.file.Close()
+		o.Failures = failures
+	}
 	var show *progress.Progress
 	notes := []string{}
 	o.Note = func(text string) {
@@ -350,6 +369,39 @@ func (j *runJob) check(ctx context.Context) (int64, error) {
 		}
 		return 0, inputError(err)
 	}
+	return j.checked(&sum)
+}
+
+// tryOut is a dry run.
+func (j *runJob) tryOut(ctx context.Context) error {
+	if j.scan {
+		sum, err := input.Scan(ctx, j.args, j.input)
+		if err != nil {
+			return inputError(err)
+		}
+		if _, err := j.checked(&sum); err != nil {
+			return err
+		}
+		return j.dryRun(&sum, true)
+	}
+	source, err := input.Open(j.args, interruptible(ctx, j.stdin), j.input)
+	if err != nil {
+		return inputError(err)
+	}
+	defer source.Close()
+	sum, err := source.Sum(ctx)
+	if err != nil {
+		return inputError(err)
+	}
+	if _, err := j.checked(&sum); err != nil {
+		return err
+	}
+	return j.dryRun(&sum, false)
+}
+
+// checked says what is wrong with the rows, if that ends the run, and how many
+// there are.
+func (j *runJob) checked(sum *input.Summary) (int64, error) {
 	if sum.ErrorCount > 0 && j.flags.onBadRow == "fail" {
 		for _, e := range sum.Errors {
 			fmt.Fprintln(j.stderr, j.mask(e.Error()))
@@ -369,6 +421,9 @@ func (j *runJob) check(ctx context.Context) (int64, error) {
 }
 
 func inputError(err error) error {
+	if t, ok := errors.AsType[*template.Error](err); ok && t.Detail() != "" {
+		err = fmt.Errorf("%w\n%s", err, t.Detail())
+	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = fmt.Errorf("%s: %w", e.Path, e.Err)
 	}
@@ -442,6 +497,9 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 		code, how = 141, "the reader of the output has gone"
 	case signals.code() != 0:
 		code, how = signals.code(), "interrupted"
+	case policyStop(res.Err) != nil && flushed == nil:
+		err = res.Err
+		code, how = exitPolicy, "stopped"
 	case res.Err != nil || flushed != nil:
 		err = res.Err
 		if _, lost := errors.AsType[*journal.UnwrittenError](flushed); lost || err == nil {
@@ -484,6 +542,14 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 		return nil
 	}
 	return &exitError{code, err}
+}
+
+// policyStop is the error of a bound that ended the run, or nil.
+func policyStop(err error) error {
+	if s, ok := errors.AsType[*runner.Stopped](err); ok {
+		return s
+	}
+	return nil
 }
 
 // resumeCommand is what to type to go on; empty if the run had no output file.

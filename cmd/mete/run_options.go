@@ -82,7 +82,11 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 		flags: f, args: args, stdin: c.InOrStdin(), stdout: c.OutOrStdout(), stderr: &quietable{Writer: c.ErrOrStderr()},
 		scan: input.Scannable(args), id: newRunID(),
 	}
+	j.bounds = &f.bounds
 	j.input = input.Options{Format: f.format, MaxLine: int(maxLine), AllowFiles: f.allowFiles, OnDuplicate: f.duplicates}
+	if err := f.table.apply(&j.input); err != nil {
+		return nil, err
+	}
 	j.display = f.display(mode, j)
 	if err := f.options(c, j, file); err != nil {
 		return nil, err
@@ -177,6 +181,13 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File) error
 		})
 		o.Providers[p.Name] = &s
 	}
+	if err := f.bounds.apply(o); err != nil {
+		return err
+	}
+	if f.bounds.retryFailed && !f.resume {
+		return errors.New("--retry-failed goes with --resume")
+	}
+	j.input.Check = o.Check
 	return f.resolve(j, file)
 }
 

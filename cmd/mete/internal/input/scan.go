@@ -62,6 +62,13 @@ func Scan(ctx context.Context, paths []string, o Options) (Summary, error) {
 		return sum, err
 	}
 	defer s.Close()
+	return s.Sum(ctx)
+}
+
+// Sum reads the rows that are left and sums them up. Bad rows are in the
+// Summary; the error is for input that cannot be read, or ctx ending.
+func (s *Source) Sum(ctx context.Context) (Summary, error) {
+	var sum Summary
 	var seen requests
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {

@@ -242,7 +242,7 @@ func inf() float64 { v := 1e308; return v * 10 }
 
 func TestDecodeTakesOtherShapes(t *testing.T) {
 	r, err := record.Decode([]byte("{\"status\":200 , \"id\" : 2,\"new_field\":{\"a\":[1]},\"body\": [1, 2] ,\"body_encoding\":\"json\"}"))
-	if err != nil || r.ID != "2" || !r.NumericID || !r.OK || r.Key != record.Sum("2") || string(bytes.TrimSpace(r.Body)) != "[1, 2]" {
+	if err != nil || r.ID != "2" || !r.NumericID || !r.OK || r.Key != record.SumID("2") || string(bytes.TrimSpace(r.Body)) != "[1, 2]" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, tt := range []struct{ line, want string }{
@@ -357,5 +357,22 @@ func BenchmarkDecode(b *testing.B) {
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
 		record.Decode(line)
+	}
+}
+
+func TestValueAndDuplicate(t *testing.T) {
+	r := &record.Record{ID: "b", OK: true, Value: []byte(`{"lat":51.5,"n":12345678901234567890}`), DupOf: "a"}
+	line := record.AppendJSON(nil, r)
+	checkLine(t, line)
+	got, err := record.Decode(line)
+	if err != nil || string(got.Value) != string(r.Value) || got.DupOf != "a" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"{", "1\n2", "nan"} {
+		line := record.AppendJSON(nil, &record.Record{ID: "b", Value: []byte(bad)})
+		checkLine(t, line)
+		if bytes.Contains(line, []byte(`"value"`)) {
+			t.Errorf("%q was written: %s", bad, line)
+		}
 	}
 }

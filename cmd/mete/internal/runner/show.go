@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/input"
+)
+
+// spec finds what is said of the provider of a row without opening it.
+func (o *Options) spec(row *input.Row) (*provider, error) {
+	name := row.Provider
+	if name == "" {
+		name = o.Provider
+	}
+	if name == "" {
+		key := mete.HostKey(row.URL)
+		for n, s := range o.Providers {
+			if mete.HostKey(s.Base) == key {
+				return &provider{name: n, origin: key, spec: s}, nil
+			}
+		}
+		return &provider{name: key, origin: key, spec: &o.Other}, nil
+	}
+	s := o.Providers[name]
+	if s == nil {
+		return nil, fmt.Errorf("provider %s is not configured", name)
+	}
+	return &provider{name: name, origin: mete.HostKey(s.Base), spec: s}, nil
+}
+
+// Check reports why a row could not be sent, as far as that can be known
+// before anything is.
+func (o *Options) Check(row *input.Row) error {
+	p, err := o.spec(row)
+	if err != nil {
+		return err
+	}
+	if _, err := p.call(row); err != nil {
+		return err
+	}
+	_, err = (&run{o: o}).build(row, p)
+	return err
+}
+
+// shownBody is how much of a body Show shows.
+const shownBody = 400
+
+// Show is the request of a row as text, without secrets.
+func Show(o *Options, row *input.Row) (string, error) {
+	p, err := o.spec(row)
+	if err != nil {
+		return "", err
+	}
+	q, err := (&run{o: o}).build(row, p)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# row %s, line %d, provider %s\n%s %s\n", row.ID, row.Line, p.name, q.method, q.shown)
+	names := make([]string, 0, len(q.header))
+	for name := range q.header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, v := range q.header[name] {
+			if o.secretHeader(name) {
+				v = "***"
+			}
+			fmt.Fprintf(&b, "%s: %s\n", name, v)
+		}
+	}
+	switch {
+	case q.file != "":
+		fmt.Fprintf(&b, "\n(the %d bytes of %s)\n", q.size, q.file)
+	case len(q.body) > 0 && !utf8.Valid(q.body):
+		fmt.Fprintf(&b, "\n(%d bytes that are not text)\n", len(q.body))
+	case len(q.body) > shownBody:
+		fmt.Fprintf(&b, "\n%s… (%d bytes)\n", strings.ToValidUTF8(string(q.body[:shownBody]), ""), len(q.body))
+	case len(q.body) > 0:
+		fmt.Fprintf(&b, "\n%s\n", q.body)
+	}
+	return b.String(), nil
+}
+
+func (o *Options) secretHeader(name string) bool {
+	switch strings.ToLower(name) {
+	case "authorization", "proxy-authorization", "cookie", "x-api-key", "api-key":
+		return true
+	}
+	for _, s := range o.Providers {
+		if s.Auth.Header != "" && strings.EqualFold(s.Auth.Header, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Least is the shortest time in which the limits let rows through that cost
+// costs, and the limit that says so. With several providers it takes all rows
+// to go to the one that is named as usual, or to one place.
+func (o *Options) Least(rows int64, costs map[string]int64) (time.Duration, string) {
+	s := &o.Other
+	if p := o.Providers[o.Provider]; p != nil {
+		s = p
+	}
+	least, by := time.Duration(0), ""
+	for _, l := range s.Gate.Limits {
+		n, ok := costs[l.Unit]
+		if l.Unit == "" || l.Unit == mete.Requests {
+			n, ok = rows, true
+		}
+		if !ok || l.N <= 0 || l.Per <= 0 {
+			continue
+		}
+		d := time.Duration(float64(max(n-max(l.Burst, 1), 0)) / float64(l.N) * float64(l.Per))
+		if by == "" || d > least {
+			least, by = d, l.String()
+		}
+	}
+	return least, by
+}

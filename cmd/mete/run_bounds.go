@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/itchyny/gojq"
+	"github.com/spf13/cobra"
+
+	"github.com/metehq/mete/cmd/mete/internal/input"
+	"github.com/metehq/mete/cmd/mete/internal/runner"
+)
+
+// boundFlags are what a run may do at most, and what it does beside sending.
+type boundFlags struct {
+	dryRun      bool
+	retryFailed bool
+	maxRequests int64
+	deadline    time.Duration
+	halt        string
+	dedup       string
+	jq          string
+	failures    string
+}
+
+func (f *boundFlags) register(c *cobra.Command) {
+	s := c.Flags()
+	s.BoolVarP(&f.dryRun, "dry-run", "n", false, "check everything, show three requests, send nothing")
+	s.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume: send failed rows again")
+	s.Int64Var(&f.maxRequests, "max-requests", 0, "stop after `N` requests, repetitions included")
+	s.DurationVar(&f.deadline, "deadline", 0, "start nothing more after `TIME`")
+	s.StringVar(&f.halt, "halt", "", "stop when rows fail: `soon,fail=3%` or now,fail=10")
+	s.StringVar(&f.dedup, "dedup", "none", "rows that share one request: `none|request|key`")
+	s.StringVar(&f.jq, "jq", "", "keep the value of this `EXPR` of the body as \"value\"")
+	s.StringVar(&f.failures, "errors", "", "copy records of failed rows to `FILE`, too")
+}
+
+// apply puts the flags into the options of a run.
+func (f *boundFlags) apply(o *runner.Options) error {
+	switch {
+	case f.maxRequests < 0:
+		return fmt.Errorf("--max-requests %d: want at least 1", f.maxRequests)
+	case f.deadline < 0:
+		return fmt.Errorf("--deadline %v: want a time above 0", f.deadline)
+	}
+	o.MaxRequests, o.Deadline, o.RetryFailed = f.maxRequests, f.deadline, f.retryFailed
+	switch o.Dedup = runner.Dedup(f.dedup); o.Dedup {
+	case runner.DedupNone, runner.DedupRequest, runner.DedupKey:
+	default:
+		return fmt.Errorf("--dedup %s: want none, request, key", f.dedup)
+	}
+	if f.halt != "" {
+		h, err := runner.ParseHalt(f.halt)
+		if err != nil {
+			return fmt.Errorf("--halt: %w", err)
+		}
+		o.Halt = h
+	}
+	if f.jq != "" {
+		value, err := compileJQ(f.jq)
+		if err != nil {
+			return fmt.Errorf("--jq: %w", err)
+		}
+		o.Value = value
+	}
+	return nil
+}
+
+// compileJQ makes the function that picks a value out of a JSON body: the first
+// that expr gives, null if it gives none. Integers keep their digits.
+func compileJQ(expr string) (func([]byte) ([]byte, error), error) {
+	query, err := gojq.Parse(expr)
+	if err != nil {
+		return nil, err
+	}
+	code, err := gojq.Compile(query)
+	if err != nil {
+		return nil, err
+	}
+	return func(body []byte) ([]byte, error) {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		var v any
+		if err := d.Decode(&v); err != nil {
+			return nil, errors.New("the body is not JSON")
+		}
+		value, ok := code.Run(v).Next()
+		if !ok {
+			return []byte("null"), nil
+		}
+		if err, isErr := value.(error); isErr {
+			return nil, err
+		}
+		return gojq.Marshal(value)
+	}, nil
+}
+
+// failuresFile is the file of --errors: whole lines, appended.
+type failuresFile struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+func openFailures(path string, resume bool) (*failuresFile, error) {
+	mode := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if !resume {
+		mode |= os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, mode, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &failuresFile{file: file}, nil
+}
+
+func (f *failuresFile) Write(line []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Write(line)
+}
+
+// dryRun shows what a run would do.
+func (j *runJob) dryRun(sum *input.Summary, checked bool) error {
+	w := j.stdout
+	for i, row := range sum.First {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		text, err := runner.Show(&j.options, row)
+		if err != nil {
+			return &exitError{exitUsage, errors.New(j.mask(fmt.Sprintf("%s:%d: %v", row.File, row.Line, err)))}
+		}
+		fmt.Fprint(w, j.mask(text))
+	}
+	if len(sum.First) > 0 {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "rows        %d\n", sum.Rows)
+	if sum.Skipped > 0 {
+		fmt.Fprintf(w, "skipped     %d\n", sum.Skipped)
+	}
+	if sum.ErrorCount > 0 {
+		fmt.Fprintf(w, "bad rows    %d\n", sum.ErrorCount)
+	}
+	fmt.Fprintf(w, "duplicates  %d", sum.DuplicateRequests)
+	if sum.DuplicateRequests > 0 && j.bounds.dedup == "none" {
+		fmt.Fprint(w, "   (--dedup request sends each once)")
+	}
+	fmt.Fprintln(w)
+	for unit, n := range sum.Costs {
+		if unit == "" {
+			unit = "cost"
+		}
+		fmt.Fprintf(w, "%-11s %d\n", unit, n)
+	}
+	rows := sum.Rows
+	if j.bounds.dedup == "request" {
+		rows -= sum.DuplicateRequests
+	}
+	if d, limit := j.options.Least(rows, sum.Costs); limit != "" {
+		fmt.Fprintf(w, "takes       at least %s, by %s\n", d.Round(time.Second), limit)
+	} else {
+		fmt.Fprintln(w, "takes       as long as the provider needs: no limit is set")
+	}
+	if !checked {
+		fmt.Fprintln(w, "The input cannot be read twice: a run checks it as it reads.")
+	}
+	fmt.Fprintln(w, "Nothing was sent.")
+	return nil
+}
