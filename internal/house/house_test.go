@@ -32,6 +32,9 @@ var above = map[string][]string{
 	"batch":    {""},
 	"metehttp": {"", "quota"},
 	"metetest": {"", "metehttp"},
+
+	"internal/peertest/rate":      {"rate"},
+	"internal/peertest/semaphore": {"semaphore"},
 }
 
 // pkg is what go list says of a package, without its tests.
