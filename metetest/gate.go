@@ -154,6 +154,6 @@ func settle(done func() bool) {
 // poll asks until done, for patience.
 func poll(done func() bool) {
 	for end := time.Now().Add(patience); !done() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
