@@ -72,6 +72,7 @@ func NewPool(perHost int) *http.Transport {
 		perHost = 64
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = Watched(t.DialContext)
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = perHost
 	t.MaxConnsPerHost = 0
@@ -163,8 +164,8 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 	}
 	resp, err = t.base().RoundTrip(out)
 	done.Request, done.Response, done.Err = out, resp, err
-	if done.Wire != nil && done.Wire.Sent().IsZero() && !done.unsent() {
-		permit.Sent() // no hook told when
+	if done.Wire != nil && (!done.Wire.Sent().IsZero() || !done.unsent()) {
+		permit.Sent() // no hook told when, or it may still be written
 	}
 	whole := false
 	if err == nil && resp.StatusCode >= 400 {

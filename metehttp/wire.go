@@ -86,11 +86,16 @@ func (w *Wire) gotConn(info httptrace.GotConnInfo) {
 	}
 	w.sent, w.paid, w.used = now, false, info.Conn
 	w.mu.Unlock()
+	if c := watched(info.Conn); c != nil {
+		c.next.Store(w) // counts once it is written
+		return
+	}
 	w.permit.Sent()
 }
 
 // pay waits until the limits admit that the request is sent again.
 func (w *Wire) pay() {
+	w.permit.Sent() // if it was not written, it is charged all the same
 	err := w.permit.Replay(w.ctx)
 	if err != nil {
 		// The hooks of net/http cannot refuse, but its context can. It ends:

@@ -76,6 +76,9 @@ func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) 
 	if x.attempt.Err != nil && r.hard.Err() == nil && ctx.Err() != nil {
 		x.attempt.Err = context.Cause(ctx) // whatever net/http made of it
 	}
+	if !wire.Sent().IsZero() {
+		permit.Sent() // whatever became of it, it may have been written
+	}
 	x.end = time.Now()
 	x.sent, x.first, x.conn = wire.Sent(), wire.FirstByte(), wire.Conn()
 	if r.hard.Err() != nil {

@@ -96,7 +96,7 @@ func (p *places) connections(s *Spec) http.RoundTripper {
 	if connect <= 0 {
 		connect = 5 * time.Second
 	}
-	t.DialContext = (&net.Dialer{Timeout: connect}).DialContext
+	t.DialContext = metehttp.Watched((&net.Dialer{Timeout: connect}).DialContext)
 	t.TLSHandshakeTimeout = connect
 	return t
 }
