@@ -118,8 +118,8 @@ func TestSchemaFiles(t *testing.T) {
 // values of one and two pieces are tried at each key.
 func TestSchemaValues(t *testing.T) {
 	s := compileSchema(t)
-	pieces := []string{"0", "5", "50/", ".5", "1/15", "s", "m", "1h", "2d", "µs", "15s", "month", " second", "r/s", " ", "%", "+", "-", "e1",
-		"none", "unlimited", "true", "${FIVE}", "${RATE}", "$$", "sliding", "calendar", "UTC", "https://", "HTTP://", "x.example"}
+	pieces := []string{"0", "5", "50/", ".5", "1/15", "s", "2d", "µs", "month", " second", "r/s", " ", "%", "+", "e1",
+		"none", "unlimited", "true", "${FIVE}", "${RATE}", "$$", "sliding", "calendar", "UTC", "https://", "x.example"}
 	keys := []string{
 		"concurrency: %s", "rate: %s", "rate: 1/s, burst: %s", "limits: [%s]", "limits: [{requests: %s}]",
 		"limits: [{requests: %s, window: calendar}]", "limits: [{requests: 1/d, window: %s}]", "limits: [{requests: 1/d, name: %s}]",
@@ -131,8 +131,11 @@ func TestSchemaValues(t *testing.T) {
 		accepted := 0
 		for _, first := range pieces {
 			for _, second := range append(pieces, "") {
-				value := first + second
-				for _, value := range []string{value, strconv.Quote(value)} {
+				tried := []string{strconv.Quote(first + second)}
+				if second == "" {
+					tried = append(tried, first)
+				}
+				for _, value := range tried {
 					text := "version: 1\nproviders: {a: {" + fmt.Sprintf(key, value) + "}}\n"
 					if key != "url: %s" {
 						text = strings.Replace(text, "{a: {", "{a: {url: https://x.example, ", 1)
