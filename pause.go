@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/metehq/mete/internal/meter"
 	"github.com/metehq/mete/retry"
 )
 
@@ -29,6 +28,9 @@ const (
 	rampStart  = 0.25
 	quietAfter = 10 * time.Minute
 	slowest    = 20 // 0.9^20 is an eighth
+	// probeLease is how long a probe may take before another one is let
+	// through: one that never ends must not close a provider for good.
+	probeLease = time.Minute
 )
 
 // closed is the time until which nothing starts; now or before means open.
@@ -37,7 +39,7 @@ func (p *pause) closed(now time.Duration) time.Duration {
 		return p.until
 	}
 	if p.probing && p.probe != nil {
-		return meter.Later
+		return p.probe.granted + probeLease
 	}
 	return now
 }
@@ -76,7 +78,7 @@ func (p *pause) nextStep(now time.Duration) time.Duration {
 
 // granted makes the first permit after a pause the probe.
 func (p *pause) granted(permit *Permit) {
-	if p.probing && p.probe == nil {
+	if p.probing && (p.probe == nil || permit.granted >= p.probe.granted+probeLease) {
 		p.probe = permit
 	}
 }
