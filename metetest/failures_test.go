@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -387,4 +388,26 @@ func TestCallerLeaves(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A Reply that ends its goroutine, as FailNow does, or panics ends the call.
+func TestReplyThatDoesNotReturn(t *testing.T) {
+	p := &Provider{Concurrency: 1, Reply: func(n int) Reply {
+		if n == 1 {
+			runtime.Goexit()
+		}
+		panic("no")
+	}}
+	for range 2 {
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			defer func() { _ = recover() }()
+			_ = p.Call(t.Context())
+		}()
+		<-done
+	}
+	if a := p.Audit(); a.InFlight != 0 || a.Refused != 0 || a.Starts != 2 {
+		t.Errorf("%+v", a)
+	}
 }

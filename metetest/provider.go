@@ -100,7 +100,14 @@ func (p *Provider) begin(key string) (id int, reply Reply) {
 		return id, Reply{Status: http.StatusTooManyRequests, RetryAfter: ceil(free)}
 	}
 	if p.Reply != nil {
+		known := false
+		defer func() {
+			if !known { // a panic or Goexit: the call is not in flight any more
+				p.end(id, 0)
+			}
+		}()
 		reply = p.Reply(n)
+		known = true
 	}
 	if reply.Status == 0 {
 		reply.Status = http.StatusOK

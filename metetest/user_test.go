@@ -178,3 +178,72 @@ func TestBehindASocket(t *testing.T) {
 	metetest.PermitsConserved(t, gate)
 	metetest.NoGoroutines(t)
 }
+
+// A request is what its Idempotency-Key says, or else method, URL and body.
+func TestWhatARequestIsFor(t *testing.T) {
+	p := &metetest.Provider{}
+	post := func(url, body, key string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			req.Header.Set("Idempotency-Key", key)
+		}
+		resp, err := p.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	repeats := 0
+	for _, step := range []struct {
+		url, body, key string
+		again          bool
+	}{
+		{"http://geo.test/a", "1", "", false},
+		{"http://geo.test/a", "2", "", false},
+		{"http://geo.test/b", "1", "", false},
+		{"http://geo.test/a", "1", "", true},
+		{"http://geo.test/a", "1", "k", false},
+		{"http://geo.test/b", "2", "k", true},
+	} {
+		post(step.url, step.body, step.key)
+		if step.again {
+			repeats++
+		}
+		if got := p.Audit().Repeats; got != repeats {
+			t.Errorf("%+v: %d repeats, want %d", step, got, repeats)
+		}
+	}
+}
+
+// A call that fails, hangs or is refused does not stop the others, and every
+// permit comes back; in virtual time that takes none.
+func TestFailuresOnPurpose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &metetest.Provider{Concurrency: 4, Latency: 50 * time.Millisecond}
+		p.Reply = func(n int) metetest.Reply {
+			switch {
+			case n%7 == 0:
+				return metetest.Reply{Status: 503, RetryAfter: time.Second}
+			case n%11 == 0:
+				return metetest.Reply{After: time.Minute}
+			}
+			return metetest.Reply{}
+		}
+		gate := metetest.Gate(t, mete.Config{Name: "api", Concurrency: 4, Timeout: time.Second, Retry: mete.Retry{Attempts: 10}})
+		for r := range batch.Map(t.Context(), gate, seq(200), func(ctx context.Context, i int) (int, error) {
+			return i, p.CallFor(ctx, fmt.Sprint(i))
+		}) {
+			if r.Err != nil {
+				t.Errorf("item %d: %v", r.Index, r.Err)
+			}
+		}
+		metetest.PeakInFlight(t, p, 4)
+		metetest.NoRepeats(t, p)
+		metetest.Blocked(t, gate, "pause")
+		metetest.NoGoroutines(t)
+	})
+}
