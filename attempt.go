@@ -2,7 +2,7 @@ package mete
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,12 +15,21 @@ type attempt struct {
 	own      Permit             // the permit itself, so that both are one allocation
 	deadline time.Time          // zero is none
 	whole    context.CancelFunc // ends the whole call with its last attempt; may be nil
-
-	mu     sync.Mutex
-	inner  context.Context // once Done was called, if there is a deadline
-	cancel context.CancelFunc
-	over   bool
+	expiry   atomic.Pointer[expiry]
 }
+
+// expiry is the standard context with an attempt's deadline.
+type expiry struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// over is the expiry of an attempt that ended before anybody asked for it.
+var over = func() *expiry {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return &expiry{ctx, cancel}
+}()
 
 func (a *attempt) Deadline() (time.Time, bool) {
 	d, ok := a.parent.Deadline()
@@ -37,33 +46,27 @@ func (a *attempt) Done() <-chan struct{} {
 	return a.real().Done()
 }
 
-// real is the standard context with the attempt's deadline.
+// real makes the deadline real, if it is not.
 func (a *attempt) real() context.Context {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.inner == nil {
-		a.inner, a.cancel = context.WithDeadline(a.parent, a.deadline)
-		if a.over {
-			a.cancel()
-		}
+	if e := a.expiry.Load(); e != nil {
+		return e.ctx
 	}
-	return a.inner
+	e := &expiry{}
+	e.ctx, e.cancel = context.WithDeadline(a.parent, a.deadline)
+	if !a.expiry.CompareAndSwap(nil, e) {
+		e.cancel()
+	}
+	return a.expiry.Load().ctx
 }
 
 func (a *attempt) Err() error {
 	if a.deadline.IsZero() {
 		return a.parent.Err()
 	}
-	if a.made() == nil && a.parent.Err() == nil && time.Now().Before(a.deadline) {
+	if a.expiry.Load() == nil && a.parent.Err() == nil && time.Now().Before(a.deadline) {
 		return nil
 	}
 	return a.real().Err()
-}
-
-func (a *attempt) made() context.Context {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.inner
 }
 
 func (a *attempt) Value(key any) any {
@@ -75,22 +78,16 @@ func (a *attempt) Value(key any) any {
 	case permitKey:
 		return a.permit
 	}
-	if inner := a.made(); inner != nil {
-		return inner.Value(key)
+	if e := a.expiry.Load(); e != nil && e != over {
+		return e.ctx.Value(key)
 	}
 	return a.parent.Value(key)
 }
 
 // finish frees the timer of the deadline. The context ends with its permit.
 func (a *attempt) finish() {
-	if a.deadline.IsZero() {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	if a.cancel != nil {
-		a.cancel()
+	if !a.deadline.IsZero() && !a.expiry.CompareAndSwap(nil, over) {
+		a.expiry.Load().cancel()
 	}
 }
 

@@ -486,7 +486,7 @@ func (g *Gate) giveUp(w *waiter, err error, again *Tries) error {
 	default:
 		err = nil
 	}
-	waits := w.permit.waits
+	waits := w.permit.Waits()
 	e := &Rejected{Reason: r, Bound: waits.Bound, Waited: waits.Queue(), RetryAfter: w.retryAfter, Last: err}
 	g.figures(e)
 	g.refused[r]++

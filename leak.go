@@ -21,12 +21,13 @@ type lease struct {
 func (p *Permit) watch() {
 	l := &lease{gate: p.gate, lane: p.lane, weight: p.weight}
 	l.depth = runtime.Callers(4, l.stack[:])
+	var c runtime.Cleanup
 	if p.attempt != nil {
-		p.cleanup = runtime.AddCleanup(p.attempt, (*lease).lost, l)
+		c = runtime.AddCleanup(p.attempt, (*lease).lost, l)
 	} else {
-		p.cleanup = runtime.AddCleanup(p, (*lease).lost, l)
+		c = runtime.AddCleanup(p, (*lease).lost, l)
 	}
-	p.watched = true
+	p.cleanup = &c
 }
 
 // lost runs in the garbage collector's goroutine.

@@ -51,6 +51,6 @@ func (g *Gate) observePause(d time.Duration) {
 
 func (g *Gate) observeAdmission(p *Permit, attempt int) {
 	if o := g.cfg.Load().Observer; o != nil && o.Admitted != nil {
-		o.Admitted(Admission{Gate: g.name, Lane: p.lane.Name, Attempt: attempt, Weight: int(p.weight), Waits: p.waits})
+		o.Admitted(Admission{Gate: g.name, Lane: p.lane.Name, Attempt: attempt, Weight: int(p.weight), Waits: p.Waits()})
 	}
 }

@@ -59,26 +59,28 @@ func (w Waits) add(v Waits) Waits {
 // what it paid. It is released exactly once, by Release or Cancel; later calls
 // do nothing and are counted as misuse. A nil Permit releases nothing.
 type Permit struct {
-	gate     *Gate
-	lane     *lane
-	weight   int64
-	costs    []int64
-	wire     bool
-	sent     bool
-	settled  bool
-	released bool
-	granted  time.Duration
-	waits    Waits
-	ticket   breaker.Ticket
-	watched  bool
-	cleanup  runtime.Cleanup
-	attempt  *attempt // its context, to be ended with it; may be nil
-	paid     []payment
-	some     [3]payment
+	gate    *Gate
+	lane    *lane
+	weight  int64
+	costs   []int64
+	granted time.Duration
+	waits   *Waits // nil if it was granted at once
+	ticket  breaker.Ticket
+	attempt *attempt         // its context, to be ended with it; may be nil
+	cleanup *runtime.Cleanup // of one that is watched; else nil
+	paid    []payment
+	some    [2]payment
+
+	wire, sent, settled, released bool
 }
 
 // Waits reports how long the call queued for this permit, and for what.
-func (p *Permit) Waits() Waits { return p.waits }
+func (p *Permit) Waits() Waits {
+	if p.waits == nil {
+		return Waits{}
+	}
+	return *p.waits
+}
 
 // Sent stamps the start of a Call with Wire set: the request goes to the wire
 // now. Only the first call counts. It takes the gate's lock.
@@ -205,7 +207,7 @@ func (p *Permit) Replay(ctx context.Context) error {
 // possible: the provider has counted it.
 func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 	p.released = true
-	if p.watched {
+	if p.cleanup != nil {
 		p.cleanup.Stop()
 	}
 	q.inUse -= p.weight

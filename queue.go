@@ -36,7 +36,8 @@ type waiter struct {
 	permit       *Permit
 	ready        chan struct{}   // capacity 1
 	blocked      []time.Duration // the queue's blocked times when it came
-	outcome      Reason          // why it was refused; empty once granted
+	waits        Waits
+	outcome      Reason // why it was refused; empty once granted
 	retryAfter   time.Duration
 	patient      bool // waits whatever happens
 	queued       bool
@@ -452,7 +453,7 @@ func (q *queue) capacity(l *lane) int64 {
 // could start, and the bound that says so.
 func (q *queue) predict(now time.Duration, l *lane, costs []int64, behind bool) (at time.Duration, bound int) {
 	at, bound = now, noBound
-	if t := q.pause.closed(now); t > at && t != meter.Later {
+	if t := q.pause.until; t > at { // a probe may end at any time
 		at, bound = t, boundPause
 	}
 	if t := q.circuit.Ready(now); t > at {
@@ -474,8 +475,11 @@ func (q *queue) predict(now time.Duration, l *lane, costs []int64, behind bool) 
 	return at, bound
 }
 
-// waited splits a waiter's time in the queue by what blocked it.
-func (q *queue) waited(w *waiter) (s Waits) {
+// waited splits a waiter's time in the queue by what blocked it. The result is
+// part of the waiter.
+func (q *queue) waited(w *waiter) *Waits {
+	s := &w.waits
+	*s = Waits{}
 	var most time.Duration
 	for i, total := range q.blocked {
 		d := total

@@ -118,10 +118,12 @@ func (t *Tries) Next() (*Permit, error) {
 		g.mu.Unlock()
 	}
 	if t.n == 0 {
-		t.born = p.granted - p.waits.Queue()
+		t.born = p.granted - p.Waits().Queue()
 	}
 	t.n++
-	t.waits = t.waits.add(p.waits)
+	if p.waits != nil {
+		t.waits = t.waits.add(*p.waits)
+	}
 	t.permit, t.attempt = p, a
 	g.admitted(p, t.n)
 	if d := g.cfg.Load().Timeout; d > 0 {
@@ -293,7 +295,8 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 // provider for everybody. The permit is given back however fn ends: by return,
 // panic or Goexit. Do returns the last error of fn, or a *Rejected.
 //
-// Without an attempt timeout an admission costs one allocation.
+// With up to two limits an admission costs one allocation, and another one or
+// more if there is an attempt timeout and fn asks for ctx.Done.
 func Do(ctx context.Context, g *Gate, call Call, fn func(context.Context) error) error {
 	_, err := Get(ctx, g, call, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, fn(ctx)
