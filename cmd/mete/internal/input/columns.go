@@ -149,7 +149,7 @@ func (s *Source) columnNames(r *records) ([]string, *fault) {
 			fields[i] = "c" + strconv.Itoa(i+1)
 			continue
 		}
-		name = strings.Trim(name, " \t")
+		name = strings.Clone(strings.Trim(name, " \t"))
 		fields[i] = name
 		lower := strings.ToLower(name)
 		switch first, twice := seen[lower]; {

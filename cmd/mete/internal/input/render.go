@@ -77,7 +77,7 @@ func (r *Row) nameBy(what, id string, at int) *fault {
 	case n > longestID:
 		return faultf(at, "%s has %d bytes, more than %d", what, n, longestID)
 	}
-	r.ID, r.IDGiven = id, true
+	r.ID, r.IDGiven = strings.Clone(id), true
 	return nil
 }
 

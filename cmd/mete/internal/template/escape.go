@@ -1,6 +1,9 @@
 package template
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 const hex = "0123456789ABCDEF"
 
@@ -93,18 +96,17 @@ func AppendJSON(dst []byte, value string) []byte { return escapeJSON(dst, value)
 // which servers and proxies resolve: a value could so name another resource. No
 // escaping helps (golang/go#27559).
 func dotSegment(url []byte) bool {
-	s := string(url)
-	if !strings.Contains(s, "/.") {
+	if !bytes.Contains(url, []byte("/.")) {
 		return false
 	}
-	if i := strings.IndexAny(s, "?#"); i >= 0 {
-		s = s[:i]
+	if i := bytes.IndexAny(url, "?#"); i >= 0 {
+		url = url[:i]
 	}
-	if i := strings.Index(s, "://"); i >= 0 {
-		s = s[i+3:]
+	if i := bytes.Index(url, []byte("://")); i >= 0 {
+		url = url[i+3:]
 	}
-	for segment := range strings.SplitSeq(s, "/") {
-		if segment == "." || segment == ".." {
+	for segment := range bytes.SplitSeq(url, []byte{'/'}) {
+		if string(segment) == "." || string(segment) == ".." {
 			return true
 		}
 	}

@@ -108,46 +108,57 @@ func (t *Template) NamesRows() bool { return t.id != nil }
 // rendered.
 func (t *Template) Render(values []string) (Request, error) {
 	var r Request
-	var err error
-	b := t.buf[:0]
-	defer func() { t.buf = b[:0] }()
+	err := t.render(&r, values)
+	return r, err
+}
+
+func (t *Template) render(r *Request, values []string) error {
 	if t.id != nil {
-		if b, err = t.id.append(b, values); err != nil {
-			return r, err
+		b, err := t.part(t.id, values)
+		if err != nil {
+			return err
 		}
 		r.ID = string(b)
 	}
 	if t.url != nil {
-		if b, err = t.url.append(b[:0], values); err != nil {
-			return r, err
+		b, err := t.part(t.url, values)
+		if err != nil {
+			return err
 		}
 		if !t.url.raw && dotSegment(b) {
-			return r, &RowError{"--url", `a segment of the path is "." or "..": it would name another resource`}
+			return &RowError{"--url", `a segment of the path is "." or "..": it would name another resource`}
 		}
 		r.URL = string(b)
 	}
 	for _, h := range t.headers {
-		if b, err = h.value.append(b[:0], values); err != nil {
-			return r, err
+		b, err := t.part(h.value, values)
+		if err != nil {
+			return err
 		}
 		if i := bytes.IndexFunc(b, control); i >= 0 {
-			return r, &RowError{h.value.place, "a header cannot hold " + quote(string(b[i:i+1]))}
+			return &RowError{h.value.place, "a header cannot hold " + quote(string(b[i:i+1]))}
 		}
 		r.Headers = append(r.Headers, Header{h.name, string(b)})
 	}
-	if t.body != nil {
-		if b, err = t.body.append(b[:0], values); err != nil {
-			return r, err
-		}
-		if t.json && (t.body.raw || t.body.number || t.body.slow != nil) && !json.Valid(b) {
-			return r, notJSON(t.body.place, b)
-		}
-		r.Body, r.HasBody, r.JSON = bytes.Clone(b), true, t.json
-		if r.Body == nil {
-			r.Body = []byte{}
-		}
+	if t.body == nil {
+		return nil
 	}
-	return r, nil
+	b, err := t.part(t.body, values)
+	if err != nil {
+		return err
+	}
+	if t.json && (t.body.raw || t.body.number || t.body.slow != nil) && !json.Valid(b) {
+		return notJSON(t.body.place, b)
+	}
+	r.Body, r.HasBody, r.JSON = append(make([]byte, 0, len(b)), b...), true, t.json
+	return nil
+}
+
+// part renders one part; the result is valid until the next call.
+func (t *Template) part(p *part, values []string) ([]byte, error) {
+	b, err := p.append(t.buf[:0], values)
+	t.buf = b
+	return b, err
 }
 
 func control(c rune) bool { return c < ' ' && c != '\t' || c == 0x7F }
