@@ -261,5 +261,34 @@ func (p *provider) figures() progress.Provider {
 		c.Sending = p.last.Sub(p.first)
 	}
 	c.Latency = p.latency.Quantiles()
+	c.Limit, c.LimitPerSecond = pacing(p.spec.Gate.Limits, c.Starts)
 	return c
+}
+
+// pacing is the limit that n starts take longest under, and how many it lets
+// start per second while they last: the shortest window paces its starts, the
+// longer ones let N go and then close until the window is over.
+func pacing(limits []mete.Limit, n int64) (text string, perSecond float64) {
+	longest := -1.0
+	for _, l := range limits {
+		if (l.Unit != "" && l.Unit != mete.Requests) || l.Per <= 0 || l.N <= 0 {
+			continue
+		}
+		paced := true
+		for _, o := range limits {
+			paced = paced && (o.Unit != l.Unit || o.Per <= 0 || o.Per >= l.Per)
+		}
+		rate := float64(l.N) / l.Per.Seconds()
+		took := float64(max(n-1, 0)) / rate
+		if !paced {
+			took = float64(max(n-1, 0)/l.N) * l.Per.Seconds()
+			if took > 0 {
+				rate = float64(n-1) / took
+			}
+		}
+		if took > longest {
+			longest, text, perSecond = took, l.String(), rate
+		}
+	}
+	return text, perSecond
 }
