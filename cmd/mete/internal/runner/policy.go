@@ -1,11 +1,15 @@
 package runner
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/metehq/mete/semaphore"
 )
 
 // Stopped is the error of a run that a bound of its user ended. It can be
@@ -61,8 +65,13 @@ func (h *Halt) reached(failed, done int64) bool {
 
 // policy is what the user bounds a run by.
 type policy struct {
-	left     atomic.Int64 // requests, if bounded
-	bounded  bool
+	// With --max-requests every request is reserved before it queues, and a row
+	// that finds all of them reserved waits: one that is not made comes back.
+	requests *semaphore.Semaphore
+	open     context.Context // until all are made
+	close    context.CancelCauseFunc
+	made     atomic.Int64
+
 	deadline *time.Timer
 	failed   atomic.Int64
 	done     atomic.Int64
@@ -70,8 +79,8 @@ type policy struct {
 
 func (r *run) startPolicy() {
 	if r.o.MaxRequests > 0 {
-		r.policy.bounded = true
-		r.policy.left.Store(r.o.MaxRequests)
+		r.policy.requests = semaphore.New(r.o.MaxRequests)
+		r.policy.open, r.policy.close = context.WithCancelCause(r.places.admit)
 	}
 	if d := r.o.Deadline; d > 0 {
 		r.policy.deadline = time.AfterFunc(d, func() {
@@ -84,25 +93,32 @@ func (r *run) endPolicy() {
 	if r.policy.deadline != nil {
 		r.policy.deadline.Stop()
 	}
+	if r.policy.close != nil {
+		r.policy.close(nil)
+	}
 }
 
-// mayRequest takes one request out of --max-requests.
-func (r *run) mayRequest() bool {
-	if !r.policy.bounded {
-		return true
+// reserve takes one request out of --max-requests. It reports false, and ends
+// the run, when all are made. The permit is given back by a request that was
+// not.
+func (r *run) reserve() (semaphore.Permit, bool) {
+	if r.policy.requests == nil {
+		return semaphore.Permit{}, true
 	}
-	if r.policy.left.Add(-1) >= 0 {
-		return true
+	p, err := r.policy.requests.Acquire(r.policy.open, 1)
+	if err == nil {
+		return p, true
 	}
-	r.policy.left.Add(1)
-	r.fatal(&Stopped{fmt.Sprintf("--max-requests %d are made", r.o.MaxRequests)})
-	return false
+	if s, ok := errors.AsType[*Stopped](context.Cause(r.policy.open)); ok {
+		r.fatal(s)
+	}
+	return p, false
 }
 
-// notRequested gives back what mayRequest took.
-func (r *run) notRequested() {
-	if r.policy.bounded {
-		r.policy.left.Add(1)
+// requested counts a request that is made.
+func (r *run) requested() {
+	if r.policy.requests != nil && r.policy.made.Add(1) == r.o.MaxRequests {
+		r.policy.close(&Stopped{fmt.Sprintf("--max-requests %d are made", r.o.MaxRequests)})
 	}
 }
 

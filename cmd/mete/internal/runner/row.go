@@ -125,14 +125,16 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 	before := rec.Waits // of earlier hops
 	backoff := time.Duration(0)
 	for {
-		if !r.mayRequest() {
+		reserved, ok := r.reserve()
+		if !ok {
 			return nil, nil, errUnfinished
 		}
 		permit, err := tries.Next()
 		if err != nil {
-			r.notRequested()
+			reserved.Release()
 			return nil, nil, r.refused(rec, p, tries, err)
 		}
+		r.requested()
 		r.inFlight.Add(1)
 		x := r.exchange(p, permit, q, safe)
 		r.inFlight.Add(-1)
