@@ -42,7 +42,7 @@ type Config struct {
 	// ErrQueueFull. 0 means no bound.
 	MaxQueue int
 	// Observer is told what happens; nil listens to nothing.
-	Observer *Observer
+	Observer *Observer `json:"-"`
 	// FindLeaks reports a permit that is garbage-collected before it was
 	// released, with the place where it was taken, and gives it back. It costs
 	// a stack trace and a few allocations for each permit.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // lease is what is known of a permit that may be lost: enough to give it back.
@@ -30,19 +31,34 @@ func (p *Permit) watch() {
 	p.cleanup = &c
 }
 
-// lost runs in the garbage collector's goroutine.
+// anotherClock is a jump of the time that only a change of clocks makes.
+const anotherClock = 365 * 24 * time.Hour
+
+// lost runs in the garbage collector's goroutine. That belongs to no synctest
+// bubble: a gate that lives in one, as its clock tells, must not be woken from
+// here, and takes the permit back at its next operation.
 func (l *lease) lost() {
 	g := l.gate
 	g.mu.Lock()
-	now := g.now()
-	g.q.book(now)
-	g.q.inUse -= l.weight
-	l.lane.used -= l.weight
 	g.leaks++
-	g.stepAndUnlock(now)
+	g.lost = append(g.lost, l)
+	if jump := time.Since(g.base) - g.last; jump < 0 || jump > anotherClock {
+		g.mu.Unlock()
+	} else {
+		g.stepAndUnlock(g.now())
+	}
 	if o := g.cfg.Load().Observer; o != nil && o.Leaked != nil {
 		o.Leaked(g.name, l.where())
 	}
+}
+
+// reclaim takes lost permits back. The caller holds the lock.
+func (g *Gate) reclaim() {
+	for _, l := range g.lost {
+		g.q.inUse -= l.weight
+		l.lane.used -= l.weight
+	}
+	g.lost = nil
 }
 
 // where is the stack at which the permit was taken.

@@ -79,3 +79,36 @@ func TestFindLeaks(t *testing.T) {
 	}
 	runtime.KeepAlive(kept)
 }
+
+// A permit that is lost in a bubble comes back at the gate's next operation:
+// the garbage collector must not wake anybody there.
+func TestLeakInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Config{Concurrency: 1, FindLeaks: true})
+		func() {
+			if _, err := g.Acquire(t.Context(), Call{}); err != nil {
+				t.Error(err)
+			}
+		}()
+		done := make(chan error)
+		go func() {
+			p, err := g.Acquire(t.Context(), Call{})
+			p.Release()
+			done <- err
+		}()
+		synctest.Wait()
+		for range 1000 {
+			runtime.GC()
+			if g.mu.Lock(); g.leaks > 0 {
+				g.mu.Unlock()
+				break
+			}
+			g.mu.Unlock()
+			runtime.Gosched()
+		}
+		g.Pause(0) // any operation
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -209,7 +209,7 @@ func appendField(dst, field []byte) []byte {
 	if len(field) == 0 {
 		return dst
 	}
-	plain := bytes.IndexAny(field, ",\"\r\n") < 0 && field[0] != ' ' && field[0] != '\t' && field[0] != '#' &&
+	plain := !bytes.ContainsAny(field, ",\"\r\n") && field[0] != ' ' && field[0] != '\t' && field[0] != '#' &&
 		string(field) != `\.` && !bytes.HasPrefix(field, []byte("\xef\xbb\xbf"))
 	if plain {
 		return append(dst, field...)

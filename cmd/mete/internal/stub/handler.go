@@ -23,7 +23,6 @@ type request struct {
 	length int64 // of the body
 	sum    [sha256.Size]byte
 	key    string // Idempotency-Key
-	once   bool   // this /once path was asked before
 }
 
 // ServeHTTP answers as the provider, and below /stub/ as the auditor.
