@@ -353,7 +353,7 @@ func (g *Gate) try(call Call, born time.Duration) (*Permit, bool) {
 		return nil, false
 	}
 	g.q.grant(now, p)
-	g.started(false)
+	g.started(p, false)
 	return p, true
 }
 
@@ -403,8 +403,12 @@ func (q *queue) costs(named map[string]int64) []int64 {
 	return list
 }
 
-// started books an attempt. The caller holds the lock.
-func (g *Gate) started(again bool) {
+// started books an attempt that was granted, whose time runs from now on. The
+// caller holds the lock.
+func (g *Gate) started(p *Permit, again bool) {
+	if d := g.cfg.Load().Timeout; d > 0 && p.attempt != nil {
+		p.attempt.deadline = g.base.Add(p.granted + d)
+	}
 	g.attempts++
 	if !again {
 		g.budget.First()
@@ -440,7 +444,7 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 	if q.waiting == 0 || p.lane.holders {
 		if bound, _ := q.check(now, p.lane, p.weight, p.costs); bound == noBound {
 			q.grant(now, p)
-			g.started(again != nil)
+			g.started(p, again != nil)
 			g.mu.Unlock()
 			return nil
 		}
@@ -585,7 +589,7 @@ func (g *Gate) stepAndUnlock(now time.Duration) {
 	g.q.wake = nil
 	for w := list; w != nil; w = w.chain {
 		if w.outcome == "" {
-			g.started(w.again)
+			g.started(w.permit, w.again)
 		}
 	}
 	g.mu.Unlock()

@@ -186,7 +186,7 @@ func (p *Permit) Replay(ctx context.Context) error {
 	g.q.book(now)
 	if late {
 		g.q.grant(now, again)
-		g.started(true)
+		g.started(again, true)
 	}
 	if p.released {
 		// The caller has gone meanwhile; nothing will be sent.

@@ -65,15 +65,17 @@ type Tries struct {
 
 // Tries begins a call. Nothing is waited for or charged before Next.
 func (g *Gate) Tries(ctx context.Context, call Call) *Tries {
-	t := g.tries(ctx, call)
+	// Small enough to be inlined, so that it can live with its caller.
+	t := new(Tries)
+	t.begin(g, ctx, call)
+	return t
+}
+
+func (t *Tries) begin(g *Gate, ctx context.Context, call Call) {
+	t.gate, t.ctx, t.call = g, ctx, call
 	if d := g.cfg.Load().Total; d > 0 {
 		t.ctx, t.cancel = context.WithTimeout(ctx, d)
 	}
-	return &t
-}
-
-func (g *Gate) tries(ctx context.Context, call Call) Tries {
-	return Tries{gate: g, ctx: ctx, call: call}
 }
 
 // Next waits out the back-off, then for admission. The permit must be released
@@ -126,9 +128,6 @@ func (t *Tries) Next() (*Permit, error) {
 	}
 	t.permit, t.attempt = p, a
 	g.admitted(p, t.n)
-	if d := g.cfg.Load().Timeout; d > 0 {
-		a.deadline = time.Now().Add(d)
-	}
 	return p, nil
 }
 
@@ -327,8 +326,7 @@ func get[T any](ctx context.Context, g *Gate, call Call, limit int, fn func(cont
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	t := g.tries(ctx, call)
-	t.limit = limit
+	t := Tries{gate: g, ctx: ctx, call: call, limit: limit}
 	for {
 		if _, err := t.Next(); err != nil {
 			return v, t.n, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete"
@@ -34,28 +35,27 @@ func hold(resp *http.Response, req *http.Request, permit *mete.Permit, idle time
 		permit.Release()
 		return
 	}
-	b := &body{rc: resp.Body, permit: permit, idle: idle}
+	b := &body{rc: resp.Body, permit: permit}
 	if ctx := req.Context(); ctx.Done() != nil {
 		b.stop = context.AfterFunc(ctx, b.release)
 	}
 	// A connection that was upgraded is written to as well, and may be silent.
 	if w, ok := resp.Body.(io.Writer); ok {
-		b.idle = 0
 		resp.Body = &duplex{body: b, Writer: w}
 		return
+	}
+	if idle > 0 {
+		b.watch = &idleWatch{rc: b.rc, idle: idle}
 	}
 	resp.Body = b
 }
 
 type body struct {
-	rc     io.ReadCloser
-	permit *mete.Permit
-	idle   time.Duration
-	stop   func() bool
-	once   sync.Once
-	mu     sync.Mutex
-	timer  *time.Timer
-	stood  bool
+	rc       io.ReadCloser
+	permit   *mete.Permit
+	stop     func() bool
+	watch    *idleWatch // nil without BodyIdle
+	released atomic.Bool
 }
 
 type duplex struct {
@@ -64,9 +64,9 @@ type duplex struct {
 }
 
 func (b *body) release() {
-	b.once.Do(func() {
+	if b.released.CompareAndSwap(false, true) {
 		b.permit.Release()
-	})
+	}
 }
 
 func (b *body) end() {
@@ -77,9 +77,11 @@ func (b *body) end() {
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	b.arm()
+	if b.watch != nil {
+		b.watch.arm()
+	}
 	n, err := b.rc.Read(p)
-	if b.disarm() && err != nil && !errors.Is(err, io.EOF) {
+	if b.watch != nil && b.watch.disarm() && err != nil && !errors.Is(err, io.EOF) {
 		err = ErrBodyIdle
 	}
 	if err != nil {
@@ -95,34 +97,37 @@ func (b *body) Close() error {
 	return b.rc.Close()
 }
 
-func (b *body) arm() {
-	if b.idle <= 0 {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.timer == nil {
-		b.timer = time.AfterFunc(b.idle, b.standstill)
+// idleWatch closes a body that stands still while it is read.
+type idleWatch struct {
+	rc    io.Closer
+	idle  time.Duration
+	mu    sync.Mutex
+	timer *time.Timer
+	stood bool
+}
+
+func (w *idleWatch) arm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.idle, w.standstill)
 	} else {
-		b.timer.Reset(b.idle)
+		w.timer.Reset(w.idle)
 	}
 }
 
-func (b *body) disarm() (stood bool) {
-	if b.idle <= 0 {
-		return false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.timer.Stop()
-	return b.stood
+func (w *idleWatch) disarm() (stood bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer.Stop()
+	return w.stood
 }
 
-func (b *body) standstill() {
-	b.mu.Lock()
-	b.stood = true
-	b.mu.Unlock()
-	b.rc.Close()
+func (w *idleWatch) standstill() {
+	w.mu.Lock()
+	w.stood = true
+	w.mu.Unlock()
+	w.rc.Close()
 }
 
 // peekTime is how long the beginning of an error's body is waited for.
