@@ -59,6 +59,7 @@ type Gate struct {
 	replays  int64
 	misuse   int64
 	leaks    int64
+	lost     []*lease // leaked, not taken back yet
 	refused  map[Reason]int64
 	keep     *keeper // durable state; nil without
 }
@@ -101,6 +102,9 @@ func (g *Gate) now() time.Duration {
 			g.base = g.base.Add(now - g.last)
 		}
 		now = g.last
+	}
+	if g.lost != nil {
+		g.reclaim()
 	}
 	g.last = now
 	return now
