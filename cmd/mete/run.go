@@ -30,8 +30,13 @@ func newRunCommand() *cobra.Command {
 		Long: `Send every request of the input, at the limits and never above them, and write
 one JSON record for each. INPUT is a file, several, or - for standard input:
 
-  urls    one URL per line, or METHOD URL; # begins a comment line
-  jsonl   one object per line: {"id","url","method","headers","body","meta",…}
+  urls      one URL per line, or METHOD URL; # begins a comment line
+  jsonl     one object per line: {"id","url","method","headers","body","meta",…}
+  csv, tsv  a table, whose columns --url, -H, -d and --json fill in: {{.name}}
+  lines     plain text, for the same: {{.line}}
+
+Values are escaped for the place they stand in, {{raw .name}} are not. Input may
+be packed with gzip or zstd.
 
 With -o FILE the result file is the journal: after a crash, a Ctrl-C or a full
 disk the same command with --resume goes on where it stopped and sends nothing
@@ -39,8 +44,9 @@ twice that has an answer. Without -o records go to standard output.
 
 Limits hold per provider: those of the configuration file by name, every other
 scheme://host:port by itself. Exit codes: 0 all rows ok, 1 some failed, 2 wrong
-usage or input and nothing sent, 4 a provider cannot be used, 5 local files,
-6 output locked or not resumable, 130 interrupted.`,
+usage or input and nothing sent, 3 stopped by --halt, --max-requests or
+--deadline, 4 a provider cannot be used, 5 local files, 6 output locked or not
+resumable, 130 interrupted.`,
 		Example: `  # a list of URLs, at most 50 in any second and 1000 in any minute
   mete run urls.txt --rate 50/s --rate 1000/m -o out.jsonl
 
@@ -122,7 +128,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.StringVarP(&f.format, "input-format", "F", "auto", "format of the input: `auto|urls|jsonl|csv|tsv|lines`")
 	f.table.register(c)
 	s.StringVar(&f.baseURL, "base-url", "", "`URL` that relative ones are resolved on")
-	s.StringArrayVarP(&f.headers, "header", "H", nil, "`'NAME: VALUE'`, with ${VAR}; or @FILE")
+	s.StringArrayVarP(&f.headers, "header", "H", nil, "`'NAME: VALUE'`, with ${VAR} or {{.column}}; or @FILE")
 	s.StringVarP(&f.configFile, "config", "f", "", "`FILE` of providers and limits")
 	s.StringVar(&f.provider, "provider", "", "provider `NAME` for rows that name none")
 
@@ -376,6 +382,9 @@ func (j *runJob) check(ctx context.Context) (int64, error) {
 func (j *runJob) tryOut(ctx context.Context) error {
 	if j.scan {
 		sum, err := input.Scan(ctx, j.args, j.input)
+		if ctx.Err() != nil {
+			return &exitError{code: 130}
+		}
 		if err != nil {
 			return inputError(err)
 		}
@@ -390,6 +399,9 @@ func (j *runJob) tryOut(ctx context.Context) error {
 	}
 	defer source.Close()
 	sum, err := source.Sum(ctx)
+	if ctx.Err() != nil {
+		return &exitError{code: 130}
+	}
 	if err != nil {
 		return inputError(err)
 	}

@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/itchyny/gojq"
@@ -41,11 +45,12 @@ func (f *boundFlags) register(c *cobra.Command) {
 }
 
 // apply puts the flags into the options of a run.
-func (f *boundFlags) apply(o *runner.Options) error {
-	switch {
-	case f.maxRequests < 0:
+func (f *boundFlags) apply(c *cobra.Command, o *runner.Options) error {
+	// A script may have come to 0: that is not "no bound".
+	switch changed := c.Flags().Changed; {
+	case changed("max-requests") && f.maxRequests < 1:
 		return fmt.Errorf("--max-requests %d: want at least 1", f.maxRequests)
-	case f.deadline < 0:
+	case changed("deadline") && f.deadline <= 0:
 		return fmt.Errorf("--deadline %v: want a time above 0", f.deadline)
 	}
 	o.MaxRequests, o.Deadline, o.RetryFailed = f.maxRequests, f.deadline, f.retryFailed
@@ -106,16 +111,83 @@ type failuresFile struct {
 	file *os.File
 }
 
+// checkFailures refuses a file of --errors that holds something else.
+func (f *boundFlags) checkFailures(output string, inputs []string, resume, overwrite bool) error {
+	if f.failures == "" {
+		return nil
+	}
+	if output != "" && sameFile(f.failures, output) {
+		return fmt.Errorf("--errors %s is the output itself: name another file", f.failures)
+	}
+	for _, path := range inputs {
+		if sameFile(f.failures, path) {
+			return fmt.Errorf("--errors %s is an input: name another file", f.failures)
+		}
+	}
+	info, err := os.Stat(f.failures)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || resume || overwrite {
+		return nil
+	}
+	if output == "" {
+		return fmt.Errorf("--errors %s exists: remove it, or name another file", f.failures)
+	}
+	return fmt.Errorf("--errors %s exists: add --resume to append to it, or --overwrite to discard it", f.failures)
+}
+
+func sameFile(a, b string) bool {
+	if x, err := filepath.Abs(a); err == nil {
+		if y, err := filepath.Abs(b); err == nil && x == y {
+			return true
+		}
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// openFailures opens the file of --errors, at its end if resume is set. A last
+// line that a crash has torn is cut off.
 func openFailures(path string, resume bool) (*failuresFile, error) {
-	mode := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if !resume {
+	mode := os.O_RDWR | os.O_CREATE | os.O_APPEND
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		mode = os.O_WRONLY // a device or pipe
+	} else if !resume {
 		mode |= os.O_TRUNC
 	}
 	file, err := os.OpenFile(path, mode, 0o644)
 	if err != nil {
 		return nil, err
 	}
+	if mode&os.O_RDWR != 0 && resume {
+		if err := cutTorn(file); err != nil {
+			file.Close()
+			return nil, err
+		}
+	}
 	return &failuresFile{file: file}, nil
+}
+
+// cutTorn takes off what stands after the last line feed.
+func cutTorn(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 64<<10)
+	for end := info.Size(); end > 0; {
+		n := min(end, int64(len(buf)))
+		if _, err := file.ReadAt(buf[:n], end-n); err != nil {
+			return err
+		}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			return file.Truncate(end - n + int64(i) + 1)
+		}
+		end -= n
+	}
+	return file.Truncate(0)
 }
 
 func (f *failuresFile) Write(line []byte) (int, error) {
@@ -126,19 +198,13 @@ func (f *failuresFile) Write(line []byte) (int, error) {
 
 // dryRun shows what a run would do.
 func (j *runJob) dryRun(sum *input.Summary, checked bool) error {
-	w := j.stdout
-	for i, row := range sum.First {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
+	w := &bytes.Buffer{}
+	for _, row := range sum.First {
 		text, err := runner.Show(&j.options, row)
 		if err != nil {
 			return &exitError{exitUsage, errors.New(j.mask(fmt.Sprintf("%s:%d: %v", row.File, row.Line, err)))}
 		}
-		fmt.Fprint(w, j.mask(text))
-	}
-	if len(sum.First) > 0 {
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, j.mask(text))
 	}
 	fmt.Fprintf(w, "rows        %d\n", sum.Rows)
 	if sum.Skipped > 0 {
@@ -152,18 +218,23 @@ func (j *runJob) dryRun(sum *input.Summary, checked bool) error {
 		fmt.Fprint(w, "   (--dedup request sends each once)")
 	}
 	fmt.Fprintln(w)
-	for unit, n := range sum.Costs {
-		if unit == "" {
-			unit = "cost"
+	for _, unit := range slices.Sorted(maps.Keys(sum.Costs)) {
+		name := unit
+		if name == "" {
+			name = "cost"
 		}
-		fmt.Fprintf(w, "%-11s %d\n", unit, n)
+		fmt.Fprintf(w, "%-11s %d\n", name, sum.Costs[unit])
 	}
 	rows := sum.Rows
 	if j.bounds.dedup == "request" {
 		rows -= sum.DuplicateRequests
 	}
 	if d, limit := j.options.Least(rows, sum.Costs); limit != "" {
-		fmt.Fprintf(w, "takes       at least %s, by %s\n", d.Round(time.Second), limit)
+		step := time.Second
+		if d < 10*step {
+			step = 10 * time.Millisecond
+		}
+		fmt.Fprintf(w, "takes       at least %s, by %s\n", d.Round(step), limit)
 	} else {
 		fmt.Fprintln(w, "takes       as long as the provider needs: no limit is set")
 	}
@@ -171,5 +242,12 @@ func (j *runJob) dryRun(sum *input.Summary, checked bool) error {
 		fmt.Fprintln(w, "The input cannot be read twice: a run checks it as it reads.")
 	}
 	fmt.Fprintln(w, "Nothing was sent.")
+	_, err := j.stdout.Write(w.Bytes())
+	if errors.Is(err, syscall.EPIPE) {
+		return &exitError{code: 141}
+	}
+	if err != nil {
+		return &exitError{exitIO, err}
+	}
 	return nil
 }

@@ -84,11 +84,18 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 	}
 	j.bounds = &f.bounds
 	j.input = input.Options{Format: f.format, MaxLine: int(maxLine), AllowFiles: f.allowFiles, OnDuplicate: f.duplicates}
-	if err := f.table.apply(&j.input); err != nil {
+	lines, err := linesOf(f.headers)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.table.apply(&j.input, lines); err != nil {
+		return nil, err
+	}
+	if err := f.bounds.checkFailures(f.output, args, f.resume, f.overwrite); err != nil {
 		return nil, err
 	}
 	j.display = f.display(mode, j)
-	if err := f.options(c, j, file); err != nil {
+	if err := f.options(c, j, file, lines); err != nil {
 		return nil, err
 	}
 	return j, nil
@@ -115,7 +122,7 @@ func (f *runFlags) display(mode progress.Mode, j *runJob) progress.Options {
 }
 
 // options fills in what the runner needs.
-func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File) error {
+func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines []string) error {
 	o := &j.options
 	o.Run = j.id
 	o.UserAgent = "mete/" + version()
@@ -126,7 +133,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File) error
 	if f.idempotencyKey != "off" {
 		o.IdempotencyHeader = f.idempotencyKey
 	}
-	headers, err := f.requestHeaders()
+	headers, err := requestHeaders(lines)
 	if err != nil {
 		return err
 	}
@@ -181,7 +188,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File) error
 		})
 		o.Providers[p.Name] = &s
 	}
-	if err := f.bounds.apply(o); err != nil {
+	if err := f.bounds.apply(c, o); err != nil {
 		return err
 	}
 	if f.bounds.retryFailed && !f.resume {
@@ -323,10 +330,10 @@ func (f *runFlags) flagConcurrency() (int, error) {
 	return n, nil
 }
 
-// requestHeaders reads -H. A value with ${VAR} is a secret.
-func (f *runFlags) requestHeaders() ([]config.Header, error) {
+// linesOf reads -H, and the files that it names.
+func linesOf(flags []string) ([]string, error) {
 	var lines []string
-	for _, h := range f.headers {
+	for _, h := range flags {
 		path, ok := strings.CutPrefix(h, "@")
 		if !ok {
 			lines = append(lines, h)
@@ -342,8 +349,17 @@ func (f *runFlags) requestHeaders() ([]config.Header, error) {
 			}
 		}
 	}
+	return lines, nil
+}
+
+// requestHeaders are those lines of -H that are the same for every row. A value
+// with ${VAR} is a secret.
+func requestHeaders(lines []string) ([]config.Header, error) {
 	var headers []config.Header
 	for _, line := range lines {
+		if isTemplate(line) {
+			continue
+		}
 		h, err := config.ParseHeader(line, os.LookupEnv)
 		if err != nil {
 			return nil, fmt.Errorf("-H: %w", err)
@@ -412,7 +428,7 @@ func (j *runJob) fingerprints() map[string]string {
 	limits = append(limits, fmt.Sprint(o.Other.Gate.Concurrency, o.Other.Gate.Limits))
 	return map[string]string{
 		"limits":   hash(limits...),
-		"template": hash(j.flags.baseURL, j.flags.provider),
+		"template": hash(append(templateParts(&j.input), j.flags.baseURL, j.flags.provider)...),
 	}
 }
 

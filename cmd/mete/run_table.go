@@ -33,8 +33,9 @@ func (f *tableFlags) register(c *cobra.Command) {
 	_ = s.MarkHidden("method")
 }
 
-// apply puts the flags into the options of the input.
-func (f *tableFlags) apply(o *input.Options) error {
+// apply puts the flags, and those lines of -H that are templates, into the
+// options of the input.
+func (f *tableFlags) apply(o *input.Options, headers []string) error {
 	o.Method, o.NoHeader = f.method, f.noHeader
 	switch d := strings.ReplaceAll(f.delimiter, `\t`, "\t"); {
 	case d == "":
@@ -46,11 +47,14 @@ func (f *tableFlags) apply(o *input.Options) error {
 	if f.data != "" && f.json != "" {
 		return errors.New("-d and --json exclude each other")
 	}
-	if f.url+f.data+f.json+f.id == "" {
-		return nil
-	}
 	spec := &template.Spec{URL: f.url, ID: f.id, Env: nil}
 	var err error
+	if spec.Headers, err = headerTemplates(headers); err != nil {
+		return err
+	}
+	if f.url+f.data+f.json+f.id == "" && len(spec.Headers) == 0 {
+		return nil
+	}
 	if spec.Body, err = textOrFile("-d", f.data); err != nil {
 		return err
 	}
@@ -59,6 +63,39 @@ func (f *tableFlags) apply(o *input.Options) error {
 	}
 	o.Template = spec
 	return nil
+}
+
+// isTemplate reports whether a line of -H has a value of its own for every row.
+func isTemplate(line string) bool {
+	_, value, ok := strings.Cut(line, ":")
+	return ok && strings.Contains(value, "{{")
+}
+
+func headerTemplates(lines []string) (list []template.Header, err error) {
+	for _, line := range lines {
+		if !isTemplate(line) {
+			continue
+		}
+		name, value, _ := strings.Cut(line, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if strings.Contains(value, "${") {
+			return nil, fmt.Errorf("-H %s: a value is a template or holds ${VAR}, not both", name)
+		}
+		list = append(list, template.Header{Name: name, Value: value})
+	}
+	return list, nil
+}
+
+// templateParts are what rows are rendered with, for a fingerprint.
+func templateParts(o *input.Options) []string {
+	parts := []string{o.Method, string(o.Delimiter), fmt.Sprint(o.NoHeader)}
+	if t := o.Template; t != nil {
+		parts = append(parts, t.URL, t.Body, t.JSON, t.ID)
+		for _, h := range t.Headers {
+			parts = append(parts, h.Name, h.Value)
+		}
+	}
+	return parts
 }
 
 // textOrFile is a flag's value, or what the file it names with @ holds.

@@ -107,13 +107,21 @@ func (r *run) read(x *exchanged, body io.Reader, idle time.Duration, cancel cont
 		defer timer.Stop()
 		body = &watched{body, timer, idle}
 	}
-	if r.o.Bodies == BodiesNone {
+	if r.o.Bodies == BodiesNone && r.o.Value == nil {
 		n, err := io.Copy(io.Discard, body)
 		x.bytes = n
 		return err
 	}
 	x.body = r.buffers.Get().(*bytes.Buffer)
 	x.body.Reset()
+	if r.o.Bodies == BodiesNone { // what the value is picked out of
+		n, err := x.body.ReadFrom(io.LimitReader(body, inline))
+		if x.bytes = n; err == nil {
+			n, err = io.Copy(io.Discard, body)
+			x.bytes += n
+		}
+		return err
+	}
 	if r.o.Bodies != BodiesFile {
 		n, err := x.body.ReadFrom(io.LimitReader(body, inline+1))
 		if x.bytes = n; err != nil || n <= inline {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/metehq/mete"
@@ -269,8 +271,8 @@ func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
 			rec.Body = []byte{}
 		}
 	}
-	if r.o.Value != nil && rec.Error == nil && rec.Body != nil {
-		value, err := r.o.Value(rec.Body)
+	if r.o.Value != nil && rec.Error == nil {
+		value, err := r.value(rec, x)
 		if err != nil {
 			rec.Error = &record.Error{Kind: record.Render, Phase: "jq", Message: r.o.Mask(err.Error())}
 		}
@@ -281,6 +283,26 @@ func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
 		r.tally.latency.Record(rec.Latency)
 	}
 	return r.write(rec, p)
+}
+
+// value picks the value out of a body, wherever that is. Bodies in files are
+// taken one at a time: they can be large.
+func (r *run) value(rec *record.Record, x *exchanged) ([]byte, error) {
+	switch {
+	case rec.BodyFile != "":
+		r.large.Lock()
+		defer r.large.Unlock()
+		body, err := os.ReadFile(filepath.Join(filepath.Dir(r.journal.Side()), filepath.FromSlash(rec.BodyFile)))
+		if err != nil {
+			return nil, err
+		}
+		return r.o.Value(body)
+	case x.body == nil:
+		return r.o.Value(nil)
+	case x.bytes > int64(x.body.Len()):
+		return nil, fmt.Errorf("the body of %d bytes is in no file: use -o FILE, and --body auto", x.bytes)
+	}
+	return r.o.Value(x.body.Bytes())
 }
 
 func phase(x *exchanged) string {

@@ -99,6 +99,7 @@ type run struct {
 	stop    context.CancelCauseFunc
 	buffers sync.Pool
 	memory  *semaphore.Semaphore
+	large   sync.Mutex // a value is picked out of one body file at a time
 	policy  policy
 	giveUp  context.CancelFunc // of what is in flight
 	rows    originals
@@ -130,7 +131,9 @@ func New(admit context.Context, o Options) (*Runner, error) {
 	n := &Runner{}
 	r := &n.run
 	r.o, r.journal, r.files = &o, o.Journal, o.Files
-	r.salt = o.Journal.Manifest().Salt
+	if r.salt = o.Journal.Manifest().Salt; r.salt == "" {
+		r.salt = o.Run // no output to resume: never the keys of another run
+	}
 	r.tally = newTally()
 	r.buffers.New = func() any { return new(bytes.Buffer) }
 	r.memory = semaphore.New(window)
@@ -293,10 +296,10 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 		return nil, false
 	}
 	if r.done(sum(row.Key), sum(row.Hash)) {
-		if key := r.dedupKey(row); key != 0 {
+		// A row that failed then, or was another one, has no answer to share.
+		if key := r.dedupKey(row); key != 0 && r.journal.Done(sum(row.Key), sum(row.Hash)) == journal.Done {
 			if first, repeats := r.rows.original(key, row.ID); !repeats {
-				ok := r.journal.Done(sum(row.Key), sum(row.Hash)) == journal.Done
-				r.rows.finish(first, &record.Record{OK: ok})
+				r.rows.finish(first, &record.Record{OK: true})
 			}
 		}
 		return nil, true

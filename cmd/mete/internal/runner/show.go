@@ -3,8 +3,10 @@ package runner
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/metehq/mete"
@@ -56,12 +58,16 @@ func Show(o *Options, row *input.Row) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	q, err := (&run{o: o}).build(row, p)
+	q, err := (&run{o: o, salt: "<salt>"}).build(row, p)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# row %s, line %d, provider %s\n%s %s\n", row.ID, row.Line, p.name, q.method, q.shown)
+	id := row.ID
+	if strings.ContainsFunc(id, unicode.IsControl) {
+		id = strconv.Quote(id)
+	}
+	fmt.Fprintf(&b, "# row %s, line %d, provider %s\n%s %s\n", id, row.Line, p.name, q.method, q.shown)
 	names := make([]string, 0, len(q.header))
 	for name := range q.header {
 		names = append(names, name)
@@ -69,7 +75,7 @@ func Show(o *Options, row *input.Row) (string, error) {
 	slices.Sort(names)
 	for _, name := range names {
 		for _, v := range q.header[name] {
-			if o.secretHeader(name) {
+			if o.secretHeader(p, name) {
 				v = "***"
 			}
 			fmt.Fprintf(&b, "%s: %s\n", name, v)
@@ -85,20 +91,37 @@ func Show(o *Options, row *input.Row) (string, error) {
 	case len(q.body) > 0:
 		fmt.Fprintf(&b, "\n%s\n", q.body)
 	}
-	return b.String(), nil
+	return plain(b.String()), nil
 }
 
-func (o *Options) secretHeader(name string) bool {
-	switch strings.ToLower(name) {
-	case "authorization", "proxy-authorization", "cookie", "x-api-key", "api-key":
+// secretHeader reports whether a header of a request to p holds a secret, by
+// its name or by where its value comes from.
+func (o *Options) secretHeader(p *provider, name string) bool {
+	lower := strings.ToLower(name)
+	for _, word := range []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "access-key", "auth-key", "credential"} {
+		if strings.Contains(lower, word) {
+			return true
+		}
+	}
+	if strings.EqualFold(p.spec.Auth.Header, name) {
 		return true
 	}
-	for _, s := range o.Providers {
-		if s.Auth.Header != "" && strings.EqualFold(s.Auth.Header, name) {
+	for _, h := range slices.Concat(o.Headers, p.spec.Headers) {
+		if h.Value.IsSecret() && strings.EqualFold(h.Name, name) {
 			return true
 		}
 	}
 	return false
+}
+
+// plain is a text without what could steer a terminal.
+func plain(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) && c != '\n' && c != '\t' {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, s)
 }
 
 // Least is the shortest time in which the limits let rows through that cost
