@@ -49,6 +49,9 @@ func bracketed(host string) int {
 		return -1
 	}
 	end := strings.IndexByte(host, ']')
+	if end < 0 || !strings.Contains(host[:end], ":") {
+		return -1
+	}
 	for i := 1; i < end; i++ {
 		if c := host[i]; c != ':' && c != '.' && !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f') {
 			return -1
