@@ -509,6 +509,15 @@ func ended(err error) Reason {
 	return Canceled
 }
 
+// late is the reason of a call that the bound lets start too late: a calendar
+// limit is a budget, and what keeps a call back is that it is used up.
+func (q *queue) late(otherwise Reason, bound int) Reason {
+	if bound >= boundLimits && q.limits[bound-boundLimits].Calendar != "" {
+		return Budget
+	}
+	return otherwise
+}
+
 // foresee refuses a call that would wait in vain.
 func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patient, retry bool) (Reason, int, time.Duration) {
 	q := &g.q
@@ -534,7 +543,7 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patien
 	if deadline, ok := ctx.Deadline(); ok {
 		w.deadline = max(deadline.Sub(g.base), 1)
 		if at >= w.deadline {
-			return Deadline, bound, at - now
+			return q.late(Deadline, bound), bound, at - now
 		}
 	}
 	if patience > 0 && !patient && !w.lane.holders {
@@ -546,7 +555,7 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patien
 			w.expire = end + patience
 		}
 		if at > w.expire {
-			return WaitTimeout, bound, at - now
+			return q.late(WaitTimeout, bound), bound, at - now
 		}
 	}
 	return "", noBound, 0

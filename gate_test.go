@@ -732,3 +732,46 @@ func TestOversize(t *testing.T) {
 		}
 	})
 }
+
+// A budget of calls or of money per day is a calendar limit: durable, and when
+// it is used up the call is refused at once, with the time at which it is not.
+func TestSpendBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(12 * time.Hour) // noon
+		cfg := Config{Name: "llm", State: t.TempDir(), Limits: []Limit{{Name: "money", Unit: "cents", N: 500, Calendar: "day"}}}
+		g := newGate(t, cfg)
+		spend := func(estimate, actual int64) error {
+			p, err := g.Acquire(t.Context(), Call{Costs: map[string]int64{"cents": estimate}})
+			if err == nil {
+				p.Settle(map[string]int64{"cents": actual})
+				p.Release()
+			}
+			return err
+		}
+		for range 4 {
+			if err := spend(100, 110); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := spend(100, 100) // 440 of 500 are spent
+		var r *Rejected
+		if !errors.As(err, &r) || !errors.Is(err, ErrBudget) || r.Bound != "limit:money" || r.RetryAfter != 12*time.Hour+time.Second {
+			t.Fatalf("got %v", err)
+		}
+		if err := spend(60, 30); err != nil {
+			t.Error(err)
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		g = newGate(t, cfg)
+		if free := g.Stats().Limits[0].Free; free != 30 {
+			t.Errorf("after a restart %d are free, want 30", free)
+		}
+		time.Sleep(12*time.Hour + time.Second)
+		if err := spend(100, 100); err != nil {
+			t.Errorf("the next day: %v", err)
+		}
+		_ = g.Close()
+	})
+}
