@@ -5,6 +5,7 @@ import (
 	"strings"
 	texttemplate "text/template"
 	"text/template/parse"
+	"unicode/utf8"
 )
 
 // compiler turns the text of one part of a request into a part.
@@ -47,6 +48,9 @@ func parseTree(place, text string) (*parse.Tree, map[string]*parse.Tree, error) 
 
 func compilePart(place, text string, start place, row *columns, env func(string) (string, bool)) (*part, error) {
 	c := &compiler{place: place, text: text, row: row, env: env}
+	if !utf8.ValidString(text) {
+		return nil, c.errorf(strings.IndexFunc(text, func(r rune) bool { return r == utf8.RuneError }), "not UTF-8")
+	}
 	tree, set, err := parseTree(place, text)
 	if err != nil {
 		return nil, c.syntax(err)

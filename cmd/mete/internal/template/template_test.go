@@ -171,6 +171,7 @@ func TestCompileErrors(t *testing.T) {
 		`/{{with .id}}{{.n}}{{end}}`:       `--url:1:16: inside {{with}} the dot is its value: write {{$.n}}`,
 		`/{{.id}}{{.n`:                     `--url:1:9: unclosed action`,
 		`/{{if .id}}x`:                     `--url:1:2: {{if}} or {{with}} without {{end}}`,
+		"/\xe9{{.id}}":                     "--url:1:2: not UTF-8",
 		`/{{.id}}{{end}}`:                  `--url:1:9: unexpected {{end}}`,
 		`/{{.id}}{{if}}{{.n}}`:             `--url:1:9: missing value for if`,
 		`{{if .id}}http://{{end}}x`:        `--url:1:1: the branches end in different places (the host, the start of the URL)`,
