@@ -14,7 +14,7 @@ import (
 )
 
 func testLine(id string) []byte {
-	return record.AppendJSON(nil, &record.Record{ID: id, Key: record.Sum(id), Hash: 256, OK: true, Body: bytes.Repeat([]byte("x"), 640), Run: "r"})
+	return record.AppendJSON(nil, &record.Record{ID: id, Key: record.SumID(id), Hash: 256, OK: true, Body: bytes.Repeat([]byte("x"), 640), Run: "r"})
 }
 
 // Whatever a file ends with, mending it once is enough, takes no whole line
