@@ -38,10 +38,15 @@ func (instant) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// request is a GET with a context that can be cancelled, as in a server.
-func request() *http.Request {
-	ctx, cancel := context.WithCancel(context.Background())
-	_ = cancel // the context has to live as long as the program
+// get is a request whose context cannot be cancelled, as http.NewRequest makes
+// it, and cancelable one whose context can be.
+var (
+	get           = request(context.Background())
+	canceler, _   = context.WithCancelCause(context.Background())
+	getCancelable = request(canceler)
+)
+
+func request(ctx context.Context) *http.Request {
 	return value(http.NewRequestWithContext(ctx, "GET", "http://example.test/", nil))
 }
 
@@ -57,59 +62,74 @@ func requests(do func() (*http.Response, error)) func() float64 {
 	})
 }
 
-func through(rt http.RoundTripper) contender {
-	client, req := &http.Client{Transport: rt}, request()
+func through(rt http.RoundTripper, req *http.Request) contender {
+	client := &http.Client{Transport: rt}
 	return contender{"bare client", requests(func() (*http.Response, error) { return client.Do(req) })}
 }
 
-func gated(limits ...mete.Limit) contender {
+func gated(req *http.Request, limits ...mete.Limit) contender {
 	g := value(mete.New(mete.Config{Concurrency: permits, Limits: limits, Retry: mete.Retry{Attempts: attempts}}))
 	t := metehttp.New(g)
 	t.Base = instant{}
-	c := through(t)
+	c := through(t, req)
 	c.name = "mete"
 	return c
 }
 
-func retryable() contender {
+// retryable is go-retryablehttp, as an http.Client that can be handed to any
+// library, or by the Do of its own request type.
+func retryable(req *http.Request, standard bool) contender {
 	client := retryablehttp.NewClient()
 	client.Logger = nil // it logs every request unless told not to
 	client.RetryMax = attempts - 1
 	client.HTTPClient = &http.Client{Transport: instant{}}
-	req := value(retryablehttp.FromRequest(request()))
-	return contender{"go-retryablehttp", requests(func() (*http.Response, error) { return client.Do(req) })}
+	if standard {
+		c := client.StandardClient()
+		return contender{"go-retryablehttp", requests(func() (*http.Response, error) { return c.Do(req) })}
+	}
+	again := value(retryablehttp.FromRequest(req))
+	return contender{"go-retryablehttp Do", requests(func() (*http.Response, error) { return client.Do(again) })}
 }
 
-func failsafeClient() contender {
+func failsafeClient(req *http.Request) contender {
 	policy := failsafehttp.NewRetryPolicyBuilder().WithMaxAttempts(attempts).Build()
-	c := through(failsafehttp.NewRoundTripperWithExecutor(instant{}, failsafe.With(policy)))
+	c := through(failsafehttp.NewRoundTripperWithExecutor(instant{}, failsafe.With(policy)), req)
 	c.name = "failsafe retry"
 	return c
 }
 
 func clients() []comparison {
-	bare := through(instant{})
+	window := mete.Limit{N: plenty, Per: time.Second, Burst: plenty}
+	const (
+		copied  = "The attempt with its permit, the copy of the request that carries it, and the body that holds it until its end are three allocations; the gate's lock is taken at the start, at the answer and at the body's end."
+		stamped = "Starts are stamped at the wire: the hooks of httptrace are five more allocations, and each of them reads the clock."
+		watched = "The permit of a request that is cancelled is released even if nobody reads its body: context.AfterFunc is three allocations and a lock of the caller's context, twice."
+		retries = "The peers neither bound nor count anything: they have no permit to hold until the body ends, and no queue to be fair in."
+	)
 	return []comparison{
 		{
-			name: "metehttp: over the bare client", unit: "ns",
-			mete: gated(), peers: []contender{bare}, target: target{kind: over, bound: 400},
-			why: "The context, the copy of the request and the body that holds the permit are three allocations beside the admission.",
+			name: "metehttp: over the bare client", unit: "ns", why: copied,
+			mete: gated(get), peers: []contender{through(instant{}, get)}, target: target{kind: over, bound: 400},
 		},
 		{
-			name: "metehttp: over the bare client, with a Window limit", unit: "ns",
-			mete: gated(mete.Limit{N: plenty, Per: time.Second, Burst: plenty}), peers: []contender{bare},
-			target: target{kind: over, bound: 900},
-			why:    "Starts are stamped at the wire: httptrace composes its hooks by reflection and asks for the context once more.",
+			name: "metehttp: the same, cancellable", unit: "ns", why: watched,
+			mete: gated(getCancelable), peers: []contender{through(instant{}, getCancelable)}, target: target{kind: over, bound: 400},
 		},
 		{
-			name: "metehttp: beside clients that only retry", unit: "ns",
-			mete: gated(), peers: []contender{retryable(), failsafeClient()}, target: target{kind: atMostOf, bound: 1},
-			why: "go-retryablehttp neither bounds nor counts anything: it has no permit to hold until the body ends.",
+			name: "metehttp: over the bare client, with a Window limit", unit: "ns", why: stamped,
+			mete: gated(get, window), peers: []contender{through(instant{}, get)}, target: target{kind: over, bound: 900},
 		},
 		{
-			name: "metehttp: the same, with a Window limit", unit: "ns",
-			mete:  gated(mete.Limit{N: plenty, Per: time.Second, Burst: plenty}),
-			peers: []contender{retryable(), failsafeClient()}, target: target{kind: told},
+			name: "metehttp: beside clients that only retry", unit: "ns", why: retries,
+			mete: gated(get), peers: []contender{retryable(get, true), failsafeClient(get)}, target: target{kind: atMostOf, bound: 1},
+		},
+		{
+			name: "metehttp: beside them, with a Window limit", unit: "ns",
+			mete: gated(get, window), peers: []contender{retryable(get, true), failsafeClient(get)}, target: target{kind: told},
+		},
+		{
+			name: "metehttp: beside one request made again and again", unit: "ns",
+			mete: gated(get), peers: []contender{retryable(get, false)}, target: target{kind: told},
 		},
 	}
 }

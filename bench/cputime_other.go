@@ -1,8 +1,8 @@
-//go:build !unix
+//go:build !linux
 
 package main
 
 import "time"
 
-// processorTime is the time that has passed, where nothing better is to be had.
-func processorTime() time.Duration { return time.Since(process) }
+// callerTime is the time that has passed, where nothing better is to be had.
+func callerTime() time.Duration { return time.Since(process) }

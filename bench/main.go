@@ -5,7 +5,8 @@
 //	go run ./bench
 //
 // The samples of a comparison are taken in turn, mete, peer, mete, peer, with
-// fixed numbers of operations; medians count. It prints a line for each
+// fixed numbers of operations; medians count, with processor time for
+// callers that never wait. It prints a line for each
 // comparison and writes bench/RESULTS.md.
 package main
 

@@ -50,7 +50,7 @@ func report(results []result, rounds int, before string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# mete beside its peers\n\nWritten by `make bench`. %s, %s, GOMAXPROCS=%d, %s; %s.\n\n",
 		machine(), runtime.Version(), processors, time.Now().UTC().Format("2006-01-02 15:04 UTC"), busy(before))
-	fmt.Fprintf(&b, "Medians of %d samples each, taken in turn (mete, peer, mete, ...); the least in brackets. A ratio or difference is the median of those within a round, so it need not be that of the medians.\n\n", rounds)
+	fmt.Fprintf(&b, "Medians of %d samples each, taken in turn (mete, peer, mete, ...); the least in brackets. Callers that never wait are measured in the processor time of their thread, all else in the time that passed. A ratio or difference is the median of those within a round, so it need not be that of the medians.\n\n", rounds)
 	b.WriteString("| case | mete | best peer | ratio | target | |\n|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.name, spanned(r.ours, r.unit), r.peer(), r.ratioText(), r.target.text(r.unit), r.verdict())

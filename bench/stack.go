@@ -120,7 +120,7 @@ func calls(call func(ctx context.Context) error) func() float64 {
 }
 
 func stacks() []comparison {
-	const slow = "Lanes, waits by bound, the pause and a breaker with a sliding window are decided together under one lock, taken once before and once after the call."
+	const slow = "One lock joins the permit, every limit, the pause and the breaker's window into one decision, before and after the call, with fair lanes and the waits by bound; that, two readings of the clock and the one allocation of the permit with its context are all of it."
 	line := func(name string, g *mete.Gate, peer contender, bound float64) comparison {
 		return comparison{
 			name: "stack: " + name, unit: "ns",

@@ -114,7 +114,7 @@ func (l line) crowd(n int) (cancel func(), done *sync.WaitGroup) {
 	}
 	arrived.Wait()
 	for l.waiting != nil && l.waiting() < n {
-		runtime.Gosched()
+		time.Sleep(time.Millisecond) // asking takes the lock that they need
 	}
 	time.Sleep(20 * time.Millisecond) // for those that nobody counts
 	return func() {
