@@ -69,7 +69,7 @@ func (f *boundFlags) apply(c *cobra.Command, o *runner.Options) error {
 	if f.jq != "" {
 		value, err := compileJQ(f.jq)
 		if err != nil {
-			return fmt.Errorf("--jq: %w", err)
+			return fmt.Errorf("--jq %s: %w", f.jq, err)
 		}
 		o.Value = value
 	}
