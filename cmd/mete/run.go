@@ -14,6 +14,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
+	"github.com/metehq/mete/cmd/mete/internal/config"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/journal"
 	"github.com/metehq/mete/cmd/mete/internal/progress"
@@ -64,13 +65,13 @@ resumable, 130 interrupted.`,
 
 // runGroups are the flags of mete run as --help lists them.
 var runGroups = []flagGroup{
-	{"Input", []string{"input-format", "delimiter", "no-header", "id", "duplicate-ids", "on-bad-row", "dedup", "max-line", "allow-files"}},
+	{"Input", []string{"input-format", "delimiter", "no-header", "id", "on-bad-row", "dedup"}},
 	{"Requests", []string{"url", "request", "data", "json", "header", "base-url", "config", "provider"}},
-	{"Limits", []string{"rate", "limit", "burst", "concurrency", "max-pause", "state"}},
-	{"Attempts", []string{"timeout", "connect-timeout", "retry", "retry-delay", "idempotent", "idempotency-key", "insecure", "cacert"}},
+	{"Limits", []string{"rate", "limit", "burst", "concurrency", "state"}},
+	{"Attempts", []string{"timeout", "retry", "idempotent", "insecure", "cacert"}},
 	{"Bounds", []string{"dry-run", "max-requests", "deadline", "halt"}},
-	{"Output", []string{"output", "resume", "retry-failed", "overwrite", "errors", "jq", "on-change", "body", "fsync", "drain-timeout"}},
-	{"Display", []string{"progress", "summary", "color", "quiet", "help"}},
+	{"Output", []string{"output", "resume", "retry-failed", "overwrite", "errors", "jq", "body"}},
+	{"Display", []string{"progress", "summary", "quiet", "help"}},
 }
 
 // runCommon are those that -h lists.
@@ -85,6 +86,7 @@ func runHelp(c *cobra.Command, short bool, w io.Writer) {
 	for _, g := range runGroups {
 		fmt.Fprintf(w, "\n%s:\n%s", g.title, usages(c, g.flags))
 	}
+	fmt.Fprint(w, "\nThe file of -f has the rest, in its sections run and defaults: mete config init\nwrites one that explains them.\n")
 }
 
 // runFlags are the flags of mete run.
@@ -93,21 +95,18 @@ type runFlags struct {
 	headers, rates, limits                []string
 	burst                                 int64
 	concurrency                           string
-	maxLine                               string
-	duplicates, onBadRow, onChange        string
-	allowFiles                            bool
-	timeout, connect, drain, maxPause     time.Duration
+	onBadRow                              string
+	timeout                               time.Duration
 	retries                               int
 	retryDelay                            time.Duration
 	idempotent                            bool
-	idempotencyKey                        string
 	state                                 string
 	insecure                              bool
 	cacert                                string
 	output                                string
 	resume, overwrite                     bool
-	bodies, fsync                         string
-	progress, color, summary              string
+	bodies                                string
+	progress, summary                     string
 	quiet                                 bool
 
 	table  tableFlags
@@ -120,6 +119,24 @@ var later = []struct{ names, what string }{
 	{"cache cache-ttl cache-only", "the response cache"}, {"total-rate", "a limit over all providers"}, {"listen", "the page"},
 	{"shard", "sharding"}, {"columns order output-format headers-list", "conversions: see mete results"}, {"at-most-once", "intent records"},
 	{"repair", "repairing a result file"},
+}
+
+// moved are flags that one may look for, and where else it is said.
+var moved = []struct{ flag, instead string }{
+	{"duplicate-ids", inFile("run", "duplicate_ids: suffix")},
+	{"on-change", inFile("run", "on_change: rerun")},
+	{"fsync", inFile("run", "fsync: always")},
+	{"drain-timeout", inFile("run", "drain_timeout: 30s")},
+	{"max-line", inFile("run", "max_line: 64MiB")},
+	{"allow-files", inFile("run", "allow_files: true")},
+	{"idempotency-key", inFile("run", "idempotency_key: Idempotency-Key")},
+	{"connect-timeout", inFile("defaults", "timeout: {connect: 5s}")},
+	{"max-pause", inFile("defaults", "max_pause: 1h")},
+	{"color", "is not needed: NO_COLOR=1 or TERM=dumb turns colours off"},
+}
+
+func inFile(section, example string) string {
+	return fmt.Sprintf("lives in the file: write %q in mete.yaml and name it with -f", section+": {"+example+"}")
 }
 
 func (f *runFlags) register(c *cobra.Command) {
@@ -138,12 +155,10 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.StringVarP(&f.concurrency, "concurrency", "c", "", "at most `N` in flight (default 16)")
 
 	s.DurationVar(&f.timeout, "timeout", 0, "`TIME` for one attempt (default 1m)")
-	s.DurationVar(&f.connect, "connect-timeout", 0, "`TIME` to connect (default 5s)")
 	s.IntVar(&f.retries, "retry", 3, "repeat up to `N` times")
-	s.DurationVar(&f.retryDelay, "retry-delay", 0, "fixed `TIME` between attempts (default: growing, random)")
+	s.DurationVar(&f.retryDelay, "retry-delay", 0, "")
+	_ = s.MarkHidden("retry-delay") // the providers of others want the back-off; tests do not
 	s.BoolVar(&f.idempotent, "idempotent", false, "repeating any request is safe, a POST too")
-	s.StringVar(&f.idempotencyKey, "idempotency-key", "Idempotency-Key", "`HEADER` that POST requests get, or off")
-	s.DurationVar(&f.maxPause, "max-pause", 0, "give a provider up that pauses for longer than `TIME` (default 24h)")
 	s.BoolVarP(&f.insecure, "insecure", "k", false, "do not verify certificates")
 	s.StringVar(&f.cacert, "cacert", "", "`FILE` with certificates to trust")
 	s.StringVar(&f.state, "state", "", "`DIR` that keeps what was used of long limits, or none (default: the user's state folder)")
@@ -152,26 +167,24 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.BoolVar(&f.resume, "resume", false, "go on with the result file")
 	s.BoolVar(&f.overwrite, "overwrite", false, "discard the result file")
 	s.StringVar(&f.bodies, "body", "auto", "response bodies: `auto|file|none`")
-	s.StringVar(&f.fsync, "fsync", "1s", "force records to the disk: `1s|always|never`")
 	s.StringVar(&f.onBadRow, "on-bad-row", "fail", "`fail|emit|skip`: send nothing, write an error record, or leave it out")
-	s.StringVar(&f.onChange, "on-change", "fail", "a row differs from what was sent for it: `fail|rerun|keep`")
-	s.StringVar(&f.duplicates, "duplicate-ids", "fail", "a second row with an id: `fail|suffix|skip`")
-	s.StringVar(&f.maxLine, "max-line", "16MiB", "refuse longer input lines than `SIZE`")
-	s.BoolVar(&f.allowFiles, "allow-files", false, "let rows name files to send (body_file)")
-	s.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "`TIME` that what is in flight at Ctrl-C gets")
 
 	f.bounds.register(c)
 
 	s.StringVar(&f.progress, "progress", "auto", "progress on stderr: `auto|bar|plain|json|none`")
 	s.StringVar(&f.summary, "summary", "text", "summary on stderr: `text|json|none`")
-	s.StringVar(&f.color, "color", "auto", "colours of both: `auto|always|never`")
 	s.BoolVarP(&f.quiet, "quiet", "q", false, "neither progress nor summary")
+	refused := []string{}
 	for _, l := range later {
-		for name := range strings.FieldsSeq(l.names) {
-			s.String(name, "", "")
-			_ = s.MarkHidden(name)
-			s.Lookup(name).NoOptDefVal = "-"
-		}
+		refused = append(refused, strings.Fields(l.names)...)
+	}
+	for _, m := range moved {
+		refused = append(refused, m.flag)
+	}
+	for _, name := range refused {
+		s.String(name, "", "")
+		_ = s.MarkHidden(name)
+		s.Lookup(name).NoOptDefVal = "-"
 	}
 	s.StringP("verbose", "v", "", "")
 	_ = s.MarkHidden("verbose")
@@ -186,6 +199,11 @@ func (f *runFlags) run(c *cobra.Command, args []string) error {
 			if c.Flags().Changed(name) {
 				return fmt.Errorf("--%s is not available yet (%s)", name, l.what)
 			}
+		}
+	}
+	for _, m := range moved {
+		if c.Flags().Changed(m.flag) {
+			return fmt.Errorf("--%s %s", m.flag, m.instead)
 		}
 	}
 	if c.Flags().Changed("verbose") {
@@ -211,6 +229,7 @@ type runJob struct {
 	stdout  io.Writer
 	stderr  *quietable
 	input   input.Options
+	how     config.Run
 	scan    bool
 	bounds  *boundFlags
 	options runner.Options
@@ -221,6 +240,7 @@ type runJob struct {
 
 // run scans, opens the output, sends, and says how it went.
 func (j *runJob) run() error {
+	lean()
 	signals := watchSignals()
 	defer signals.stop()
 	if j.bounds.dryRun {
@@ -233,6 +253,7 @@ func (j *runJob) run() error {
 			return err
 		}
 		total = n
+		afterScan()
 	}
 	out, err := j.open()
 	if err != nil {
@@ -284,6 +305,12 @@ func (j *runJob) run() error {
 	}
 	shown := progress.New(j.display)
 	show = shown
+	if before := out.Previous(); before != nil {
+		now := out.Manifest()
+		if changes := now.Differences(before); len(changes) > 0 {
+			notes = append(notes, "since the last run: "+strings.Join(changes, ", "))
+		}
+	}
 	for _, n := range append(out.Notices(), notes...) {
 		shown.Note(j.mask(n))
 	}
@@ -326,7 +353,7 @@ func (s *stdinReader) Read(p []byte) (int, error) {
 // close forces what is written to the disk. The runner has tried again for
 // long enough what the disk refuses.
 func (j *runJob) close(hard context.Context, out *journal.Journal) error {
-	ctx, cancel := context.WithTimeout(hard, j.flags.drain)
+	ctx, cancel := context.WithTimeout(hard, j.how.DrainTimeout)
 	defer cancel()
 	if out.Err() != nil {
 		cancel()
@@ -445,7 +472,7 @@ func inputError(err error) error {
 // checkChanges refuses a resume whose rows are not those that were sent, before
 // anything is: with an id that is kept, the answer would be to another request.
 func (j *runJob) checkChanges(ctx context.Context, out *journal.Journal) error {
-	if !j.scan || j.flags.onChange != "fail" || out.Resumed().Rows == 0 {
+	if !j.scan || j.how.OnChange != "fail" || out.Resumed().Rows == 0 {
 		return nil
 	}
 	source, err := input.Open(j.args, nil, j.input)
@@ -479,7 +506,7 @@ func (j *runJob) open() (*journal.Journal, error) {
 		}
 	}
 	out, err := journal.Open(j.flags.output, journal.Options{
-		Resume: j.flags.resume, Overwrite: j.flags.overwrite, Fsync: journal.Fsync(j.flags.fsync), Manifest: m, Run: j.id,
+		Resume: j.flags.resume, Overwrite: j.flags.overwrite, Fsync: journal.Fsync(j.how.Fsync), Manifest: m, Run: j.id,
 	})
 	if err == nil {
 		return out, nil
