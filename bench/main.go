@@ -5,9 +5,9 @@
 //	go run ./bench
 //
 // The samples of a comparison are taken in turn, mete, peer, mete, peer, with
-// fixed numbers of operations; medians count, with processor time for
-// callers that never wait. It prints a line for each
-// comparison and writes bench/RESULTS.md.
+// fixed numbers of operations; medians count. Callers that never wait are
+// measured in processor time. It prints a line for each comparison and writes
+// bench/RESULTS.md.
 package main
 
 import (
