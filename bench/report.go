@@ -60,6 +60,9 @@ func report(results []result, rounds int, before string) []byte {
 	for _, r := range results {
 		if !r.ok() {
 			missed = true
+			if r.why == "" {
+				r.why = "It is met on a machine that does nothing else; if this one did not, it has become slower."
+			}
 			fmt.Fprintf(&b, "- %s: %s\n", r.name, r.why)
 		}
 	}
