@@ -35,10 +35,7 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 	}{
 		{"body", f.bodies, []string{"auto", "file", "none"}},
 		{"on-bad-row", f.onBadRow, []string{"fail", "emit", "skip"}},
-		{"on-change", f.onChange, []string{"fail", "rerun", "keep"}},
 		{"summary", f.summary, []string{"text", "json", "none"}},
-		{"fsync", f.fsync, []string{"1s", "always", "never"}},
-		{"color", f.color, []string{"auto", "always", "never"}},
 	} {
 		if !slices.Contains(e.allowed, e.value) {
 			return nil, fmt.Errorf("--%s %s: want %s", e.flag, e.value, strings.Join(e.allowed, ", "))
@@ -51,8 +48,7 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 		flag string
 		time time.Duration
 	}{
-		{"timeout", f.timeout}, {"connect-timeout", f.connect}, {"retry-delay", f.retryDelay},
-		{"max-pause", f.maxPause}, {"drain-timeout", f.drain},
+		{"timeout", f.timeout}, {"retry-delay", f.retryDelay},
 	} {
 		if e.time < 0 {
 			return nil, fmt.Errorf("--%s %v: want 0 or more", e.flag, e.time)
@@ -68,11 +64,7 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--progress: %w", err)
 	}
-	maxLine, err := parseSize(f.maxLine)
-	if err != nil || maxLine < 1 || maxLine > 1<<30 {
-		return nil, fmt.Errorf("--max-line %s: want a size from 1 to 1GiB, as in 16MiB", f.maxLine)
-	}
-	file := &config.File{}
+	file := config.Empty()
 	if f.configFile != "" {
 		if file, err = config.Load(f.configFile, os.LookupEnv); err != nil {
 			return nil, err
@@ -80,10 +72,10 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 	}
 	j := &runJob{
 		flags: f, args: args, stdin: c.InOrStdin(), stdout: c.OutOrStdout(), stderr: &quietable{Writer: c.ErrOrStderr()},
-		scan: input.Scannable(args), id: newRunID(),
+		scan: input.Scannable(args), id: newRunID(), how: file.Run,
 	}
 	j.bounds = &f.bounds
-	j.input = input.Options{Format: f.format, MaxLine: int(maxLine), AllowFiles: f.allowFiles, OnDuplicate: f.duplicates}
+	j.input = input.Options{Format: f.format, MaxLine: int(j.how.MaxLine), AllowFiles: j.how.AllowFiles, OnDuplicate: j.how.DuplicateIDs}
 	lines, err := linesOf(f.headers)
 	if err != nil {
 		return nil, err
@@ -104,7 +96,7 @@ func (f *runFlags) prepare(c *cobra.Command, args []string) (*runJob, error) {
 func (f *runFlags) display(mode progress.Mode, j *runJob) progress.Options {
 	d := progress.Options{Out: j.stderr, Width: func() int { return 80 }}
 	if w, ok := j.stderr.Writer.(*os.File); ok {
-		d = progress.Detect(w, f.color, os.Getenv)
+		d = progress.Detect(w, "auto", os.Getenv)
 		d.Out = j.stderr
 	}
 	d.Mode, d.Quiet = mode, f.quiet
@@ -126,13 +118,11 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	o := &j.options
 	o.Run = j.id
 	o.UserAgent = "mete/" + version()
-	o.OnBadRow, o.OnChange = f.onBadRow, f.onChange
+	o.OnBadRow, o.OnChange = f.onBadRow, j.how.OnChange
 	o.Bodies = runner.Bodies(f.bodies)
 	o.Idempotent = f.idempotent
-	o.Grace = f.drain
-	if f.idempotencyKey != "off" {
-		o.IdempotencyHeader = f.idempotencyKey
-	}
+	o.Grace = j.how.DrainTimeout
+	o.IdempotencyHeader = j.how.IdempotencyKey
 	headers, err := requestHeaders(lines)
 	if err != nil {
 		return err
@@ -168,17 +158,10 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 		base.Gate.State = state
 		return base
 	}
-	defaults := runner.Spec{
-		Gate:     mete.Config{Concurrency: 16, Retry: mete.Retry{Attempts: 4}},
-		Timeout:  config.Timeout{Connect: 5 * time.Second, Attempt: time.Minute},
-		MaxPause: 24 * time.Hour,
-	}
-	if f.configFile != "" {
-		s := file.Defaults
-		defaults.Gate.Concurrency, defaults.Gate.Retry = s.Concurrency, s.Retry
-		defaults.Timeout, defaults.MaxPause = s.Timeout, s.MaxPause
-	}
-	o.Other = spec(defaults)
+	o.Other = spec(runner.Spec{
+		Gate:    mete.Config{Concurrency: file.Defaults.Concurrency, Retry: file.Defaults.Retry},
+		Timeout: file.Defaults.Timeout, MaxPause: file.Defaults.MaxPause,
+	})
 	o.Providers = map[string]*runner.Spec{}
 	for i := range file.Providers {
 		p := &file.Providers[i]
@@ -269,12 +252,6 @@ func (f *runFlags) override(c *cobra.Command, s *runner.Spec, limits []mete.Limi
 	}
 	if changed("timeout") {
 		s.Timeout.Attempt = f.timeout
-	}
-	if changed("connect-timeout") {
-		s.Timeout.Connect = f.connect
-	}
-	if changed("max-pause") {
-		s.MaxPause = f.maxPause
 	}
 	s.Gate.MaxWait, s.Gate.MaxQueue = -1, 0 // rows wait; there is nobody to shed for
 	s.Gate.Timeout = 0                      // the runner times each attempt itself

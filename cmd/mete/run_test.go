@@ -408,13 +408,14 @@ func TestPauseBeyondMax(t *testing.T) {
 	})
 	fine := serve(t, func(http.ResponseWriter, *http.Request, int) {})
 	write(t, dir, "urls.txt", append(urls(tomorrow.URL, 20), urls(fine.URL, 20)...)...)
-	m := launch(t, dir, "run", "urls.txt", "-c", "2", "--max-pause", "1h", "-o", "out.jsonl")
+	write(t, dir, "mete.yaml", "version: 1", "defaults: {max_pause: 1h}")
+	m := launch(t, dir, "run", "urls.txt", "-c", "2", "-f", "mete.yaml", "-o", "out.jsonl")
 	m.exits(4)
 	once(t, filepath.Join(dir, "out.jsonl"), 20)
 	if n := len(tomorrow.requests()); n > 2 {
 		t.Errorf("asked %d times", n)
 	}
-	if text := m.stderr.String(); !strings.Contains(text, "asks to stay away for 24h") || !strings.Contains(text, "more than --max-pause 1h0m0s") {
+	if text := m.stderr.String(); !strings.Contains(text, "asks to stay away for 24h") || !strings.Contains(text, "more than max_pause 1h0m0s") {
 		t.Errorf("stderr:\n%s", text)
 	}
 }
@@ -767,10 +768,11 @@ func TestTornTailAtEveryOffset(t *testing.T) {
 			out := filepath.Join(dir, "out.jsonl")
 			p := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) { _, _ = w.Write([]byte("é\u2028\x00")) })
 			write(t, dir, "rows.jsonl", `{"id":"1","url":"`+p.URL+`/1"}`, `{"id":"2","url":"`+p.URL+`/2","meta":"é"}`)
+			write(t, dir, "mete.yaml", "version: 1", "run: {fsync: never}")
 			run := func(args ...string) {
 				t.Helper()
 				c := newRootCommand()
-				c.SetArgs(append([]string{"run", filepath.Join(dir, "rows.jsonl"), "-c", "1", "-q", "--state", "none", "--fsync", "never", "-o", out}, args...))
+				c.SetArgs(append([]string{"run", filepath.Join(dir, "rows.jsonl"), "-c", "1", "-q", "--state", "none", "-f", filepath.Join(dir, "mete.yaml"), "-o", out}, args...))
 				if err := c.Execute(); err != nil {
 					t.Fatal(err)
 				}

@@ -24,6 +24,8 @@ type File struct {
 	Version int
 	// Defaults hold for every provider that does not say otherwise.
 	Defaults Settings
+	// Run is how `mete run` treats its input, its output and its end.
+	Run Run
 	// Providers are in the order of the file. Their names are unique.
 	Providers []Provider
 	// State is the folder for what must survive a restart. Empty means the
@@ -164,7 +166,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*File, er
 		d.lines = append(d.lines, line)
 	}
 	root := d.parseTree(data)
-	f := &File{Defaults: builtin(), mask: d.secret.mask, source: func() (*decoder, *node) { return d, root }}
+	f := &File{Defaults: builtin(), Run: builtinRun(), mask: d.secret.mask, source: func() (*decoder, *node) { return d, root }}
 	if root == nil && d.parsed {
 		d.errorAt(1, 1, "the file is empty: it needs version: %d and providers", Version)
 	}
@@ -223,9 +225,13 @@ func (d *decoder) file(root *node, f *File) {
 			d.settings(s, &f.Defaults)
 		}
 	}
+	if n := top["run"]; n != nil {
+		d.run(n, &f.Run)
+	}
 	providers := top["providers"]
 	if providers == nil {
-		if !top.has("providers") {
+		// Rows that name no provider need none.
+		if !top.has("providers") && !top.has("run") && !top.has("defaults") {
 			d.errorf(root, "providers is missing: it needs at least one")
 		}
 		return

@@ -36,10 +36,20 @@ var known = map[string][]key{
 	"file": {
 		{"version", "version", "", "1", "The version of the file format."},
 		{"defaults", "defaults", "", "{concurrency: 8}", "What holds for every provider that does not say otherwise, and for rows without a provider."},
+		{"run", "run", "", "{fsync: always}", "How mete run treats its input, its output and its end."},
 		{"state", "text", "", "/var/lib/mete", "The folder that remembers across restarts what was used of long limits. It is the user's state folder unless named."},
 		{"providers", "providers", "", "{api: {url: https://api.example.com}}", "The remote APIs by name."},
 	},
 	"defaults": {keyConcurrency, keyTimeout, keyRetry, keyMaxWait, keyMaxQueue, keyMaxPause},
+	"run": {
+		{"duplicate_ids", "duplicate_ids", "fail", "suffix", "A second row with an id: fail sends nothing, suffix gives it an id of its own, skip leaves it out."},
+		{"on_change", "on_change", "fail", "rerun", "A row of a resumed run differs from what was sent for it: fail sends nothing, rerun sends it again, keep keeps the old answer."},
+		{"fsync", "fsync", "1s", "always", "When records are forced to the disk: once in 1s, always each of them, or never, which leaves it to the system."},
+		{"drain_timeout", "time", "30s", "5s", "What requests in flight get when a run is stopped, as by Ctrl-C."},
+		{"max_line", "size", "16MiB", "64MiB", "The longest line of input, up to 1GiB."},
+		{"allow_files", "truth", "false", "true", "Rows may name files to send with body_file: any file that you can read."},
+		{"idempotency_key", "header", "Idempotency-Key", "X-Request-Key", "The header field that POST requests get, the same at each repetition, or off."},
+	},
 	"provider": {
 		{"url", "url", "", "https://api.example.com/v1", "The base address. Paths of rows are resolved on it."},
 		{"auth", "auth", "", `{header: Authorization, value: "Bearer ${API_KEY}"}`, "The credential that goes with every request to this provider, and to no other."},
@@ -196,7 +206,7 @@ func (d *decoder) advice(kind, key string) string {
 	}
 	for _, other := range []struct{ kind, place string }{
 		{"file", "the top of the file"}, {"provider", "a provider"}, {"limit", "an entry of limits"},
-		{"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"backoff", "retry.backoff"},
+		{"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"run", "run"}, {"backoff", "retry.backoff"},
 	} {
 		if knows(other.kind, key) {
 			return " (it belongs in " + other.place + ")"

@@ -11,6 +11,7 @@ import (
 var homes = map[string]string{
 	"file":     "%s\nversion: 1\nproviders: {a: {url: https://x.example}}\n",
 	"defaults": "version: 1\nproviders: {a: {url: https://x.example}}\ndefaults:\n  %s\n",
+	"run":      "version: 1\nproviders: {a: {url: https://x.example}}\nrun:\n  %s\n",
 	"provider": "version: 1\nproviders:\n  a:\n    url: https://x.example\n    %s\n",
 	"auth":     "version: 1\nproviders:\n  a:\n    url: https://x.example\n    auth:\n      value: ${V}\n      %s\n",
 	"timeout":  "version: 1\nproviders:\n  a:\n    url: https://x.example\n    timeout:\n      %s\n",

@@ -69,7 +69,9 @@ func fromYAML(text string) any {
 
 // rules are what holds between the keys of a mapping.
 var rules = map[string]object{
-	"file":     {"required": []string{"version", "providers"}},
+	"file": {"required": []string{"version"}, "anyOf": []object{
+		{"required": []string{"providers"}}, {"required": []string{"run"}}, {"required": []string{"defaults"}},
+	}},
 	"provider": {"required": []string{"url"}, "dependentRequired": object{"burst": []string{"rate"}}},
 	"auth": {"required": []string{"value"}, "oneOf": []object{
 		{"required": []string{"header"}}, {"required": []string{"query"}},
@@ -78,11 +80,13 @@ var rules = map[string]object{
 }
 
 const (
-	timePattern  = `^\s*\+?([0-9]+d|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$`
-	ratePattern  = `^\s*[0-9]*\.?[0-9]*r?\s*/\s*([0-9]*\.?[0-9]*[A-Za-zµμ]+)+\s*$`
-	sharePattern = `^\s*\+?[0-9.][0-9A-Fa-fPpXx.+-]*\s*%?\s*$`
-	nonePattern  = `^\s*none\s*$`
-	namePattern  = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$` // as providerName and limitName
+	timePattern   = `^\s*\+?([0-9]+d|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$`
+	ratePattern   = `^\s*[0-9]*\.?[0-9]*r?\s*/\s*([0-9]*\.?[0-9]*[A-Za-zµμ]+)+\s*$`
+	sharePattern  = `^\s*\+?[0-9.][0-9A-Fa-fPpXx.+-]*\s*%?\s*$`
+	nonePattern   = `^\s*none\s*$`
+	sizePattern   = `^\s*[0-9]{1,10}(B|KB|KiB|MB|MiB|GB|GiB)?\s*$`
+	headerPattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
+	namePattern   = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$` // as providerName and limitName
 )
 
 // variables stand for any value: what they hold is known only when mete starts.
@@ -106,12 +110,17 @@ var forms = map[string]object{
 	"time-or-none": either(matching(timePattern), object{"const": none}, matching(nonePattern)),
 	"share": either(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
 		matching(sharePattern), object{"const": none}, matching(nonePattern)),
-	"quota":  either(matching(ratePattern), object{"const": 0}, matching(`^\s*0\s*$`)),
-	"rate":   {"anyOf": []object{{"$ref": ref("quota")}, {"const": unlimited}}},
-	"window": {"enum": []string{"sliding", "calendar"}},
-	"limits": {"type": "array", "items": object{"anyOf": []object{{"$ref": ref("limit")}, {"$ref": ref("quota")}}}},
+	"quota":         either(matching(ratePattern), object{"const": 0}, matching(`^\s*0\s*$`)),
+	"rate":          {"anyOf": []object{{"$ref": ref("quota")}, {"const": unlimited}}},
+	"window":        {"enum": []string{"sliding", "calendar"}},
+	"limits":        {"type": "array", "items": object{"anyOf": []object{{"$ref": ref("limit")}, {"$ref": ref("quota")}}}},
+	"duplicate_ids": {"enum": duplicateWords},
+	"on_change":     {"enum": changeWords},
+	"fsync":         {"enum": fsyncWords},
+	"size":          either(whole(1), matching(sizePattern)),
+	"header":        {"type": scalars, "pattern": headerPattern},
 	"headers": {"type": "object", "additionalProperties": object{"type": scalars},
-		"propertyNames": object{"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"}},
+		"propertyNames": object{"pattern": headerPattern}},
 	"providers": {"type": "object", "minProperties": 1, "additionalProperties": object{"$ref": ref("provider")},
 		"propertyNames": object{"pattern": namePattern}},
 }

@@ -55,7 +55,11 @@ func judge(s *jsonschema.Schema, data []byte) (err error, isYAML bool) {
 // with the bad ones as far as one value shows it.
 func TestSchemaFiles(t *testing.T) {
 	s := compileSchema(t)
-	good := map[string]string{"everything": shownConfig}
+	good := map[string]string{
+		"everything":  shownConfig,
+		"run alone":   "version: 1\nrun: {duplicate_ids: skip, on_change: keep, fsync: 1s, drain_timeout: 5s, max_line: 1048576, allow_files: true, idempotency_key: off}",
+		"no provider": "version: 1\ndefaults: {timeout: {connect: 1s}}",
+	}
 	bad := map[string]string{
 		"a misspelt key":    "version: 1\nproviders: {a: {url: https://x.example, burstt: 5}}",
 		"a number as time":  "version: 1\nproviders: {a: {url: https://x.example, max_wait: 5}}",
@@ -72,6 +76,11 @@ func TestSchemaFiles(t *testing.T) {
 		"another window":    "version: 1\nproviders: {a: {url: https://x.example, limits: [{requests: 1/d, window: fixed}]}}",
 		"a bad name":        "version: 1\nproviders: {a b: {url: https://x.example}}",
 		"a bad header":      "version: 1\nproviders: {a: {url: https://x.example, headers: {'x y': 1}}}",
+		"nothing said":      "version: 1",
+		"another fsync":     "version: 1\nrun: {fsync: 2s}",
+		"a size of words":   "version: 1\nrun: {max_line: 16 megs}",
+		"a key in run":      "version: 1\nrun: {retry: {attempts: 1}}",
+		"a spaced header":   "version: 1\nrun: {idempotency_key: a b}",
 		"another scheme":    "version: 1\nproviders: {a: {url: ftp://x.example}}",
 		"no value":          "version: 1\nproviders: {a: {url: https://x.example, timeout: }}",
 		"quoted number":     "version: 1\nproviders: {a: {url: https://x.example, concurrency: '5'}}",

@@ -148,8 +148,8 @@ func scalarYAML(v any) string {
 
 var (
 	// plain is text that is text in every version of YAML, also without quotes:
-	// a word, a time, a rate or a share, an address.
-	plain = regexp.MustCompile(`^(/?[A-Za-z][A-Za-z0-9_./-]*|([0-9.]+(h|m|s|ms|us|µs|ns))+|[0-9]+/[a-z0-9]+|[0-9.]+%|https?://[A-Za-z0-9._:/-]*[A-Za-z0-9_/-])$`)
+	// a word, a time, a rate, a size or a share, an address.
+	plain = regexp.MustCompile(`^(/?[A-Za-z][A-Za-z0-9_./-]*|([0-9.]+(h|m|s|ms|us|µs|ns))+|[0-9]+/[a-z0-9]+|[0-9]+([KMG]i?)?B|[0-9.]+%|https?://[A-Za-z0-9._:/-]*[A-Za-z0-9_/-])$`)
 	// reserved are the words that some version of YAML takes for something else.
 	reserved = regexp.MustCompile(`(?i)^(y|yes|n|no|true|false|on|off|null|nan|inf)$`)
 )

@@ -45,6 +45,7 @@ func (f *File) Values(flags ...string) []Value {
 		s.add(s.text(f.State), "state")
 	}
 	s.settings(f.Defaults, "defaults")
+	s.run(f.Run)
 	for i := range f.Providers {
 		s.provider(&f.Providers[i])
 	}

@@ -60,7 +60,7 @@ func (r *Row) setBodyFile(b field, o *Options, dir string) *fault {
 	case bad != nil:
 		return bad
 	case !o.AllowFiles:
-		return &fault{b.at, "body_file needs --allow-files: the input may then name any file you can read"}
+		return &fault{b.at, `body_file needs "run: {allow_files: true}" in the file of -f: the input may then name any file you can read`}
 	case name == "":
 		return &fault{b.at, "body_file is empty"}
 	}

@@ -254,7 +254,7 @@ func TestGiantField(t *testing.T) {
 	if got := fmt.Sprint(targets(rows)); got != "[1048579/?q=2 1048582/?q=4]" {
 		t.Error(got)
 	}
-	if len(bad) != 2 || bad[0].Error() != "stdin:2: row too long (16777220 > 1048576 bytes): raise --max-line, or close its quote" || bad[1].Line != 1048580 {
+	if len(bad) != 2 || bad[0].Error() != "stdin:2: row too long (16777220 > 1048576 bytes): raise run.max_line in mete.yaml, or close its quote" || bad[1].Line != 1048580 {
 		t.Error(bad)
 	}
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 16*most { // all there ever was, of 32 MiB read

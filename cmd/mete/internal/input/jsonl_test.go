@@ -113,7 +113,7 @@ func TestBadRows(t *testing.T) {
 		{`{"url":"http://h","body":"","body_base64":""}`, "body and body_base64 exclude each other", 43},
 		{`{"url":"http://h","body_base64":"abc"}`, "not base64", 33},
 		{`{"url":"http://h","body_base64":"QQ==\n"}`, "not base64", 33},
-		{`{"url":"http://h","body_file":"x"}`, "needs --allow-files", 31},
+		{`{"url":"http://h","body_file":"x"}`, "needs \"run: {allow_files: true}\"", 31},
 		{`{"url":"http://h","cost":1.5}`, "cost 1.5 is not a whole number", 26},
 		{`{"url":"http://h","cost":-1}`, "cost -1 is not a whole number", 26},
 		{`{"url":"http://h","cost":9223372036854775808}`, "not a whole number", 26},

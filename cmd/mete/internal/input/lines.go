@@ -41,9 +41,9 @@ func (e *longLine) Error() string {
 	case e.unclosed:
 		return fmt.Sprintf("a quote in the row is never closed (%d > %d bytes)", e.length, e.max)
 	case e.from > 0:
-		return fmt.Sprintf("row too long (%d > %d bytes): raise --max-line, or close its quote", e.length, e.max)
+		return fmt.Sprintf("row too long (%d > %d bytes): raise run.max_line in mete.yaml, or close its quote", e.length, e.max)
 	}
-	return fmt.Sprintf("line too long (%d > %d bytes): raise --max-line", e.length, e.max)
+	return fmt.Sprintf("line too long (%d > %d bytes): raise run.max_line in mete.yaml", e.length, e.max)
 }
 
 // begin drops a byte order mark, unpacks what is compressed and refuses what is

@@ -46,7 +46,7 @@ func TestTooLongLine(t *testing.T) {
 	if len(rows) != 2 || rows[1].Line != 3 || rows[1].Target != "/3" {
 		t.Errorf("rows %v", rows)
 	}
-	if len(bad) != 2 || bad[0].Error() != "stdin:2: line too long (20971520 > 8388608 bytes): raise --max-line" || bad[1].Line != 4 {
+	if len(bad) != 2 || bad[0].Error() != "stdin:2: line too long (20971520 > 8388608 bytes): raise run.max_line in mete.yaml" || bad[1].Line != 4 {
 		t.Error(bad)
 	}
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 4*most {
@@ -77,7 +77,7 @@ func TestMaxLine(t *testing.T) {
 				}
 				want := []string{strings.Repeat("a", length), "b", strings.Repeat("c", length)}
 				if length > most {
-					want[0] = fmt.Sprintf("line too long (%d > %d bytes): raise --max-line", length, most)
+					want[0] = fmt.Sprintf("line too long (%d > %d bytes): raise run.max_line in mete.yaml", length, most)
 					want[2] = want[0]
 				}
 				if fmt.Sprint(got) != fmt.Sprint(want) || l.line != 3 || l.bytes != int64(len(text)) {

@@ -65,12 +65,12 @@ func TestRecords(t *testing.T) {
 		"a\rb\n":                             {`1:1! a carriage return inside a line: save with LF or CRLF line ends, and put fields with line breaks in quotes`},
 		"caf\xe9,b\nc":                       {`1:3! not UTF-8 (byte 0xe9): save the file as UTF-8, or convert it with iconv -f WINDOWS-1252 -t UTF-8`, `2 ["c"]`},
 		"a\x00b\n":                           {`1:1! a NUL byte: if this is UTF-16, save it as UTF-8`},
-		"\"0123456789\n0123456789\",x\na":    {`1! row too long (25 > 20 bytes): raise --max-line, or close its quote`, `3 ["a"]`},
-		"\"0123456789\n0123\n567\"\"\n\"\na": {`1! row too long (24 > 20 bytes): raise --max-line, or close its quote`, `5 ["a"]`},
+		"\"0123456789\n0123456789\",x\na":    {`1! row too long (25 > 20 bytes): raise run.max_line in mete.yaml, or close its quote`, `3 ["a"]`},
+		"\"0123456789\n0123\n567\"\"\n\"\na": {`1! row too long (24 > 20 bytes): raise run.max_line in mete.yaml, or close its quote`, `5 ["a"]`},
 		"\"0123456789\n0123456789\nx\n":      {`1! a quote in the row is never closed (24 > 20 bytes)`},
-		"\"a\n" + strings.Repeat("x", 30) + "\n\"\nb\n":  {`1! row too long (35 > 20 bytes): raise --max-line, or close its quote`, `4 ["b"]`},
-		"\"a\n" + strings.Repeat("x", 30) + "\"\nb\n":    {`1! row too long (34 > 20 bytes): raise --max-line, or close its quote`, `3 ["b"]`},
-		"\"a\n" + strings.Repeat("\"\"", 15) + "\"\nb\n": {`1! row too long (34 > 20 bytes): raise --max-line, or close its quote`, `3 ["b"]`},
+		"\"a\n" + strings.Repeat("x", 30) + "\n\"\nb\n":  {`1! row too long (35 > 20 bytes): raise run.max_line in mete.yaml, or close its quote`, `4 ["b"]`},
+		"\"a\n" + strings.Repeat("x", 30) + "\"\nb\n":    {`1! row too long (34 > 20 bytes): raise run.max_line in mete.yaml, or close its quote`, `3 ["b"]`},
+		"\"a\n" + strings.Repeat("\"\"", 15) + "\"\nb\n": {`1! row too long (34 > 20 bytes): raise run.max_line in mete.yaml, or close its quote`, `3 ["b"]`},
 	} {
 		if got := recordsOf(t, text, ',', 20+80*len(text)*b2i(!strings.Contains(want[0], "20 bytes"))); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%q\n gives %s\n  want %s", text, got, want)

@@ -153,7 +153,7 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 			if !again {
 				permit.Release()
 			}
-			r.parkProvider(p, fmt.Sprintf("%s asks to stay away for %v, more than --max-pause %v", p.name, pause.Round(time.Second), p.spec.MaxPause))
+			r.parkProvider(p, fmt.Sprintf("%s asks to stay away for %v, more than max_pause %v", p.name, pause.Round(time.Second), p.spec.MaxPause))
 			return nil, nil, errUnfinished
 		}
 		if again {

@@ -329,7 +329,7 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 type ChangedRow struct{ where string }
 
 func (e *ChangedRow) Error() string {
-	return e.where + " has changed since it was sent: --on-change rerun sends it again, --on-change keep keeps the old answer"
+	return e.where + " has changed since it was sent: \"run: {on_change: rerun}\" in the file of -f sends it again, keep keeps the old answer"
 }
 
 // ChangedError says that row has changed.
