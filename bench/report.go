@@ -61,7 +61,7 @@ func report(results []result, rounds int, before string) []byte {
 		if !r.ok() {
 			missed = true
 			if r.why == "" {
-				r.why = "It is met on a machine that does nothing else; if this one did not, it has become slower."
+				r.why = "No reason is known; measure again on a machine that does nothing else."
 			}
 			fmt.Fprintf(&b, "- %s: %s\n", r.name, r.why)
 		}
