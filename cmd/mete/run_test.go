@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/cmd/mete/internal/config"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 )
 
@@ -804,5 +805,19 @@ func TestTornTailAtEveryOffset(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a flag that moved says to write is a file that can be read.
+func TestMovedFlags(t *testing.T) {
+	for _, m := range moved {
+		_, quoted, _ := strings.Cut(m.instead, "\"")
+		text, _, ok := strings.Cut(quoted, "\"")
+		if !ok {
+			continue // the environment says it
+		}
+		if _, err := config.Parse("mete.yaml", []byte("version: 1\n"+text+"\n"), os.LookupEnv); err != nil {
+			t.Errorf("--%s: %v", m.flag, err)
+		}
 	}
 }
