@@ -17,7 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
+	"strings"
 	"time"
 )
 
@@ -76,12 +76,40 @@ func mete(dir string, args ...string) (m measured, err error) {
 	cmd := exec.Command(program(), args...)
 	cmd.Stderr = os.Stderr
 	began := time.Now()
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Start(); err != nil {
+		return m, err
+	}
+	ended, peak := make(chan struct{}), make(chan float64)
+	go func() { peak <- watchMemory(cmd.Process.Pid, ended) }()
+	err = cmd.Wait()
+	m.took = time.Since(began)
+	close(ended)
+	m.rss = <-peak
+	if err != nil {
 		return m, fmt.Errorf("mete %v: %w", args, err)
 	}
-	m.took = time.Since(began)
-	m.rss = float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
 	return m, nil
+}
+
+// watchMemory returns the peak of a process's resident set in MiB. What rusage
+// says of a child is never less than its parent had when it was forked, and this
+// parent holds the table.
+func watchMemory(pid int, ended <-chan struct{}) (peak float64) {
+	path := fmt.Sprintf("/proc/%d/status", pid)
+	for {
+		text, _ := os.ReadFile(path)
+		if _, rest, ok := strings.Cut(string(text), "VmHWM:"); ok {
+			if fields := strings.Fields(rest); len(fields) > 0 {
+				kib, _ := strconv.ParseFloat(fields[0], 64)
+				peak = max(peak, kib/1024)
+			}
+		}
+		select {
+		case <-ended:
+			return peak
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // check prints one promise with its verdict.
