@@ -60,15 +60,14 @@ func TestRetryGoesToTheHead(t *testing.T) {
 		young := g.Tries(t.Context(), Call{})
 		next := make(chan *Permit, 1)
 		go func() {
-			p, err := young.Next()
-			if err != nil {
+			if _, err := young.Next(); err != nil {
 				t.Error(err)
 				return
 			}
 			if !young.Again(Outcome{Err: errAgain, Repeat: true}) {
 				t.Error("not repeated")
 			}
-			p, err = young.Next()
+			p, err := young.Next()
 			if err != nil {
 				t.Error(err)
 			}
