@@ -501,7 +501,12 @@ func (j *runJob) open() (*journal.Journal, error) {
 	}
 	m := journal.Manifest{Mete: version(), Fingerprints: j.fingerprints()}
 	for _, path := range j.args {
-		if in, err := journal.ReadInput(path); err == nil && path != "-" {
+		// A FIFO must be opened once: whoever writes to it loses what it writes
+		// after a reader has left.
+		if info, err := os.Stat(path); path == "-" || err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if in, err := journal.ReadInput(path); err == nil {
 			m.Inputs = append(m.Inputs, in)
 		}
 	}
