@@ -10,7 +10,7 @@ import (
 // counts more.
 func lean() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(40)
+		debug.SetGCPercent(30)
 	}
 }
 

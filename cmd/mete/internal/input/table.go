@@ -1,6 +1,9 @@
 package input
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // table maps 64-bit hashes to small numbers in 12 bytes per slot: an open
 // hash table (Knuth, vol. 3, 6.4, algorithm L). It is cut into shards by the
@@ -52,18 +55,22 @@ func (t *table) slot(key uint64) *uint32 {
 	return &s.vals[i]
 }
 
+// find returns the slot of the key, or the empty one where it belongs. The
+// slots are not a power of two, so a shard can grow in small steps.
 func (s *shard) find(key, h uint64) uint64 {
-	mask := uint64(len(s.keys) - 1)
-	i := (h >> 16) & mask
+	size := uint64(len(s.keys))
+	i, _ := bits.Mul64(h<<6, size) // the top six bits chose the shard
 	for s.vals[i] != 0 && s.keys[i] != key {
-		i = (i + 1) & mask
+		if i++; i == size {
+			i = 0
+		}
 	}
 	return i
 }
 
 func (s *shard) grow() {
 	old := *s
-	size := max(16, 2*len(old.keys))
+	size := max(16, len(old.keys)+len(old.keys)/4)
 	s.keys, s.vals = make([]uint64, size), make([]uint32, size)
 	for i, v := range old.vals {
 		if v != 0 {
