@@ -497,18 +497,9 @@ func render(dst []byte, r *record.Record) []byte {
 	if r.Status == 0 {
 		status = "---"
 	}
-	dst = fmt.Appendf(dst, "%s  %-6s %s  %d B  %.0f ms", status, r.Method, printable(r.URL), max(r.BodyBytes, int64(len(r.Body))), float64(r.Latency)/1e6)
+	dst = fmt.Appendf(dst, "%s  %-6s %s  %d B  %.0f ms", status, r.Method, progress.Printable(r.URL), max(r.BodyBytes, int64(len(r.Body))), float64(r.Latency)/1e6)
 	if r.Error != nil {
-		dst = fmt.Appendf(dst, "  %s: %s", r.Error.Kind, printable(r.Error.Message))
+		dst = fmt.Appendf(dst, "  %s: %s", r.Error.Kind, progress.Printable(r.Error.Message))
 	}
 	return append(dst, '\n')
-}
-
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return '?'
-		}
-		return c
-	}, s)
 }

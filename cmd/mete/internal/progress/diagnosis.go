@@ -24,7 +24,7 @@ func shares(waits []Wait) []share {
 	var out []share
 	for _, w := range waits {
 		if w.Total > 0 {
-			out = append(out, share{printable(w.Bound), float64(w.Total) / float64(total)})
+			out = append(out, share{Printable(w.Bound), float64(w.Total) / float64(total)})
 		}
 	}
 	slices.SortFunc(out, func(a, b share) int {
@@ -109,7 +109,7 @@ func (s *Summary) spare() string {
 	if n == 0 || p.Concurrency/4 < n {
 		return ""
 	}
-	return fmt.Sprintf(" (%s at %s keeps about %d of %d busy)", printable(p.Limit), span(s.Latency.Mean), n, p.Concurrency)
+	return fmt.Sprintf(" (%s at %s keeps about %d of %d busy)", Printable(p.Limit), span(s.Latency.Mean), n, p.Concurrency)
 }
 
 func (s *Summary) semaphore() string {
@@ -119,8 +119,8 @@ func (s *Summary) semaphore() string {
 		return "All permits were busy: the provider is slow, or -c is too low."
 	case n > p.Concurrency:
 		return fmt.Sprintf("All %d permits were busy: -c is too low, %s at %s needs about %d.",
-			p.Concurrency, printable(p.Limit), span(s.Latency.Mean), n)
+			p.Concurrency, Printable(p.Limit), span(s.Latency.Mean), n)
 	}
 	return fmt.Sprintf("All %d permits were busy though %s at %s needs about %d: the provider is slow at times, or -c leaves no headroom.",
-		p.Concurrency, printable(p.Limit), span(s.Latency.Mean), n)
+		p.Concurrency, Printable(p.Limit), span(s.Latency.Mean), n)
 }

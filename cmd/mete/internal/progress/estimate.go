@@ -140,7 +140,7 @@ func sane(s Snapshot) Snapshot {
 		*d = max(*d, 0)
 	}
 	for _, t := range []*string{&s.Name, &s.State, &s.Limit, &s.Bound, &s.PauseReason} {
-		*t = printable(*t)
+		*t = Printable(*t)
 	}
 	return s
 }

@@ -95,9 +95,9 @@ func percent(share float64) string {
 	}
 }
 
-// printable returns s as it can be shown on one line of any terminal or log:
+// Printable returns s as it can be shown on one line of any terminal or log:
 // a provider's text must not move the cursor or forge a line.
-func printable(s string) string {
+func Printable(s string) string {
 	clean := func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -86,15 +86,15 @@ func TestPrintableTextStaysOnItsLine(t *testing.T) {
 		"bad \xff byte":         "bad \uFFFD byte",
 		"  trimmed \u2028line ": "trimmed  line",
 	} {
-		if got := printable(in); got != want {
-			t.Errorf("printable(%q) = %q, want %q", in, got, want)
+		if got := Printable(in); got != want {
+			t.Errorf("Printable(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
 
 func TestWrapKeepsEveryWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := printable(rapid.StringN(0, 200, -1).Draw(t, "text"))
+		text := Printable(rapid.StringN(0, 200, -1).Draw(t, "text"))
 		width := rapid.IntRange(4, 100).Draw(t, "width")
 		got := wrap(text, "  ", width, runewidth.StringWidth)
 		if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(text), " ") {

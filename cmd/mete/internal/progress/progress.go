@@ -286,7 +286,7 @@ func (p *Progress) pending(now time.Time, v view) string {
 	}
 	var b strings.Builder
 	for _, text := range notes {
-		b.WriteString(p.note(now, printable(text)))
+		b.WriteString(p.note(now, Printable(text)))
 	}
 	if asked {
 		b.WriteString(p.programLine(now, v))

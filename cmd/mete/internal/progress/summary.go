@@ -139,10 +139,10 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 
 func (s *Summary) headline() string {
 	var b strings.Builder
-	if name := printable(s.Name); name != "" {
+	if name := Printable(s.Name); name != "" {
 		b.WriteString(name + ": ")
 	}
-	b.WriteString(cmp.Or(printable(s.End), "ended") + ", " + count(s.Rows.Done))
+	b.WriteString(cmp.Or(Printable(s.End), "ended") + ", " + count(s.Rows.Done))
 	if s.Rows.Total > s.Rows.Done {
 		b.WriteString(" of " + count(s.Rows.Total))
 	}
@@ -199,7 +199,7 @@ func achieved(p Provider) string {
 	if !(p.LimitPerSecond > 0) || p.Limit == "" { // also NaN
 		return got + ", no limit"
 	}
-	return fmt.Sprintf("%s of %s = %.2f %%", got, printable(p.Limit), 100*rate/p.LimitPerSecond)
+	return fmt.Sprintf("%s of %s = %.2f %%", got, Printable(p.Limit), 100*rate/p.LimitPerSecond)
 }
 
 func quantiles(q Quantiles) string {
@@ -262,13 +262,13 @@ func (s *Summary) top() []ErrorCount {
 func errorLines(errs []ErrorCount) []string {
 	kinds, counts := 0, 0
 	for _, e := range errs {
-		kinds = max(kinds, runewidth.StringWidth(printable(e.Kind)))
+		kinds = max(kinds, runewidth.StringWidth(Printable(e.Kind)))
 		counts = max(counts, len(count(e.Count)))
 	}
 	var lines []string
 	for _, e := range errs {
-		l := fmt.Sprintf("%s  %*s", runewidth.FillRight(printable(e.Kind), kinds), counts, count(e.Count))
-		if id := printable(e.Example); id != "" {
+		l := fmt.Sprintf("%s  %*s", runewidth.FillRight(Printable(e.Kind), kinds), counts, count(e.Count))
+		if id := Printable(e.Example); id != "" {
 			l += "  e.g. " + id
 		}
 		lines = append(lines, l)
@@ -316,7 +316,7 @@ func (t *text) entry(label, s string) {
 // whole writes an entry that must not be broken.
 func (t *text) whole(label, s string) {
 	if s != "" {
-		t.b.WriteString(fmt.Sprintf("  %-*s%s\n", labels, label, printable(s)))
+		t.b.WriteString(fmt.Sprintf("  %-*s%s\n", labels, label, Printable(s)))
 	}
 }
 

@@ -123,7 +123,7 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 	}
 	totals := map[string]time.Duration{}
 	for _, w := range s.Waits {
-		totals[printable(w.Bound)] += max(w.Total, 0)
+		totals[Printable(w.Bound)] += max(w.Total, 0)
 	}
 	for _, sh := range shares(s.Waits) {
 		out.Waits = append(out.Waits, waitJSON{sh.bound, decimals(totals[sh.bound].Seconds(), 3), decimals(sh.part, 4)})

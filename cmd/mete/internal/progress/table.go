@@ -20,14 +20,14 @@ func (t *text) table(ps []Provider) {
 		if r := p.Achieved(); r > 0 {
 			rate = pace(r, p.Limit, p.LimitPerSecond, 2)
 			if p.Limit != "" {
-				rate += " of " + printable(p.Limit)
+				rate += " of " + Printable(p.Limit)
 			}
 		}
 		p50, p99 := "–", "–"
 		if p.Latency.Count > 0 {
 			p50, p99 = span(p.Latency.P50), span(p.Latency.P99)
 		}
-		name := runewidth.Truncate(printable(p.Name), 24, "…")
+		name := runewidth.Truncate(Printable(p.Name), 24, "…")
 		rows = append(rows, []string{name, count(p.Starts), count(p.OK), count(p.Failed), count(p.Throttled), rate, p50, p99})
 	}
 	out := layout(rows)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/metehq/mete/cmd/mete/internal/progress"
 )
 
 // CSV says how to write CSV (RFC 4180).
@@ -237,11 +239,11 @@ func (t *table) report() {
 			}
 		}
 		if len(empty) > 0 {
-			t.in.notice("no record has %s", printable(strings.Join(empty, ", ")))
+			t.in.notice("no record has %s", progress.Printable(strings.Join(empty, ", ")))
 		}
 	}
 	if t.lateCount > 0 {
-		t.in.notice("meta has members that the first records do not have and that got no column, such as %s: name the columns with --columns", printable(t.late))
+		t.in.notice("meta has members that the first records do not have and that got no column, such as %s: name the columns with --columns", progress.Printable(t.late))
 	}
 }
 

@@ -3,9 +3,7 @@ package results
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 )
 
 // count writes n with a comma after every thousand.
@@ -79,19 +77,4 @@ func percent(part, whole float64) string {
 	default:
 		return strconv.FormatFloat(p, 'f', 0, 64) + "%"
 	}
-}
-
-// printable returns s as it can be shown on one line of any terminal: what a
-// provider sent must not move the cursor or forge a line.
-func printable(s string) string {
-	clean := func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}
-	return strings.TrimSpace(strings.Map(clean, strings.ToValidUTF8(s, "\uFFFD")))
 }

@@ -80,7 +80,7 @@ func toASCII(r rune) rune {
 }
 
 func (s *Stats) headline() string {
-	what := printable(s.Files[0])
+	what := progress.Printable(s.Files[0])
 	if len(s.Files) > 1 {
 		what = plural(int64(len(s.Files)), "file")
 	}
@@ -139,7 +139,7 @@ func (t *Totals) waitShares() string {
 	var parts []string
 	for _, bound := range t.bounds() {
 		s := t.Waits[bound]
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", printable(bound), percent(s, sum), span(time.Duration(min(s, 9e9)*1e9))))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", progress.Printable(bound), percent(s, sum), span(time.Duration(min(s, 9e9)*1e9))))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -251,7 +251,7 @@ func (t *page) errors(m map[string]*Kind) {
 	names := kinds(m)
 	wide, digits := 0, 0
 	for _, k := range names {
-		wide = max(wide, runewidth.StringWidth(printable(k)))
+		wide = max(wide, runewidth.StringWidth(progress.Printable(k)))
 		digits = max(digits, len(count(m[k].Count)))
 	}
 	for i, k := range names {
@@ -263,8 +263,8 @@ func (t *page) errors(m map[string]*Kind) {
 			fmt.Fprintf(&t.b, "  %-*s%s %s more\n", labels, "", t.cut, plural(int64(len(names)-i), "kind"))
 			break
 		}
-		where := fmt.Sprintf("e.g. %s (%s:%d)", printable(m[k].Example), printable(m[k].File), m[k].Line)
-		line := fmt.Sprintf("  %-*s%s  %*s  ", labels, label, runewidth.FillRight(printable(k), wide), digits, count(m[k].Count))
+		where := fmt.Sprintf("e.g. %s (%s:%d)", progress.Printable(m[k].Example), progress.Printable(m[k].File), m[k].Line)
+		line := fmt.Sprintf("  %-*s%s  %*s  ", labels, label, runewidth.FillRight(progress.Printable(k), wide), digits, count(m[k].Count))
 		t.b.WriteString(line + runewidth.Truncate(where, max(t.width-runewidth.StringWidth(line), len(t.cut)), t.cut) + "\n")
 	}
 }
@@ -304,7 +304,7 @@ func (t *page) groups(head string, gs []*Totals) {
 	}
 	rows := [][]string{{head}}
 	for _, g := range gs {
-		rows = append(rows, []string{runewidth.Truncate(cmp.Or(printable(g.Name), "(none)"), 28, t.cut)})
+		rows = append(rows, []string{runewidth.Truncate(cmp.Or(progress.Printable(g.Name), "(none)"), 28, t.cut)})
 	}
 	for _, c := range columns {
 		rows[0] = append(rows[0], c.name)
