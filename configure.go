@@ -133,6 +133,27 @@ func (q *queue) configureLimits(now time.Duration, limits []Limit, started int64
 	q.pace(now)
 }
 
+// predecessor is the limit whose history a limit of a new configuration goes
+// on with: the one of its name. One without a name goes on with another of its
+// unit that has none either and is no longer there, if it can the one with the
+// same period.
+func (q *queue) predecessor(spec Limit, limits []Limit, inForce []bool) (found *limit) {
+	for i := range inForce {
+		l := &q.limits[i]
+		if !inForce[i] || !l.removed || l.unit() != spec.unit() || !sameModel(l.Limit, spec) {
+			continue
+		}
+		if l.bound() == spec.bound() {
+			return l
+		}
+		stays := slices.ContainsFunc(limits, func(o Limit) bool { return o.bound() == l.bound() && o.unit() == l.unit() })
+		if l.Name == "" && spec.Name == "" && !stays && (found == nil || l.Per == spec.Per) {
+			found = l
+		}
+	}
+	return found
+}
+
 func sameModel(a, b Limit) bool {
 	return a.Bucket == b.Bucket && (a.Calendar != "") == (b.Calendar != "")
 }
