@@ -154,7 +154,7 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 			return nil
 		}
 	}
-	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, named: call.Costs, permit: p, born: now, again: again != nil, patient: call.Patient, ready: make(chan struct{}, 1)}
+	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, named: call.Costs, permit: p, born: now, again: again != nil, patient: call.Patient, maxPause: call.MaxPause, ready: make(chan struct{}, 1)}
 	if again != nil {
 		w.born = again.born
 	}
@@ -246,6 +246,12 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patien
 		if at >= w.deadline {
 			return q.late(Deadline, bound), bound, at - now
 		}
+	}
+	if end := q.pause.until; w.maxPause > 0 && end-q.pause.jitter > now+w.maxPause {
+		return Paused, boundPause, end - now
+	}
+	if q.spent(now, w, bound, at) {
+		return Budget, bound, at - now
 	}
 	if patience > 0 && !patient && !w.lane.holders {
 		w.expire = now + patience

@@ -110,6 +110,8 @@ func (c Config) check() error {
 			add("%s: burst %d is negative", name, l.Burst)
 		case l.Margin < 0:
 			add("%s: margin %v is negative", name, l.Margin)
+		case l.Budget && l.Calendar == "":
+			add("%s: a budget needs a calendar: day or month", name)
 		case l.Oversize != "" && l.Oversize != "alone", l.Oversize != "" && l.Calendar != "":
 			add("%s: oversize %q: want alone, and no calendar", name, l.Oversize)
 		case l.Calendar != "" && l.Calendar != "day" && l.Calendar != "month":

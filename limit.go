@@ -39,6 +39,10 @@ type Limit struct {
 	Calendar string
 	// Zone is the IANA time zone of a Calendar limit; empty means UTC.
 	Zone string
+	// Budget says that a Calendar limit is what its user wants to spend: a call
+	// that does not fit any more is refused at once with ErrBudget, and not
+	// kept until the next period.
+	Budget bool
 	// Oversize is "alone" to admit a call that costs more than the limit holds:
 	// when nothing else is in force, and with the rest as debt that later calls
 	// wait for. Empty refuses such a call with ErrTooLarge.

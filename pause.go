@@ -174,7 +174,7 @@ func (q *queue) closeUntil(now, asked, jitter time.Duration) {
 		switch {
 		case w.deadline > 0 && w.deadline <= p.until:
 			return Deadline, p.until - now
-		case w.expire > 0 && w.expire < p.until:
+		case w.expire > 0 && w.expire < p.until, w.maxPause > 0 && asked > now+w.maxPause:
 			return Paused, p.until - now
 		}
 		return "", 0

@@ -26,6 +26,11 @@ type Call struct {
 	// Patient says that the call waits as long as its context lets it,
 	// whatever MaxWait says. Package batch does so.
 	Patient bool
+	// MaxPause is the longest pause of the provider, and of a calendar limit
+	// that is used up, that the call sits out, Patient or not: a longer one
+	// refuses it at once with ErrPaused or ErrBudget. 0 is no bound beside
+	// MaxWait. It is for a call that could be made elsewhere.
+	MaxPause time.Duration
 }
 
 // Waits is how long a call waited, by what it waited for. The parts of the

@@ -38,7 +38,8 @@ type waiter struct {
 	waits        Waits
 	outcome      Reason // why it was refused; empty once granted
 	retryAfter   time.Duration
-	patient      bool // waits whatever happens
+	patient      bool          // waits whatever happens
+	maxPause     time.Duration // the longest pause it sits out; 0 is any
 	queued       bool
 	again        bool    // a repeated attempt
 	chain        *waiter // of those to wake
@@ -134,6 +135,20 @@ func (q *queue) check(now time.Duration, l *lane, weight int64, costs []int64) (
 	return bound, until
 }
 
+// turn is how long a budget may keep a call back at the turn of its period,
+// when nothing starts because the provider's clock is not ours.
+const turn = 3 * time.Second
+
+// spent reports whether a call is not to wait for a calendar limit that is used
+// up until then: the limit is a budget, or the wait longer than it sits out.
+func (q *queue) spent(now time.Duration, w *waiter, bound int, until time.Duration) bool {
+	if bound < boundLimits {
+		return false
+	}
+	l, wait := &q.limits[bound-boundLimits], until-now
+	return l.Calendar != "" && (l.Budget && wait > turn || w.maxPause > 0 && wait > w.maxPause)
+}
+
 // step grants whoever may start now, and reports when to step again.
 func (q *queue) step(now time.Duration) (again time.Duration) {
 	again = meter.Later
@@ -143,6 +158,11 @@ func (q *queue) step(now time.Duration) (again time.Duration) {
 		w := q.head()
 		bound, until := q.check(now, w.lane, w.weight, w.costs)
 		if bound != noBound {
+			if q.spent(now, w, bound, until) {
+				q.refuse(w, Budget, until-now)
+				w.waits.Bound = q.boundName(bound)
+				continue
+			}
 			q.bound, again = bound, until
 			if q.pause.ramping(now) {
 				again = min(again, q.pause.nextStep(now))

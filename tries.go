@@ -269,7 +269,14 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 	if deadline, ok := t.ctx.Deadline(); ok && *at >= deadline.Sub(g.base) {
 		return refuse(Deadline, bound)
 	}
-	if wait := g.cfg.Load().maxWait(); (o.Throttled || o.Hinted) && wait > 0 && !t.call.Patient {
+	wait := g.cfg.Load().maxWait()
+	if t.call.Patient {
+		wait = 0
+	}
+	if longest := t.call.MaxPause; longest > 0 && (wait <= 0 || longest < wait) {
+		wait = longest
+	}
+	if (o.Throttled || o.Hinted) && wait > 0 {
 		asked := *at - now
 		if o.Throttled {
 			asked -= g.q.pause.jitter
