@@ -1,6 +1,6 @@
 # Bare `make` explains itself: every target with a "##" comment is listed.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint verify headline bench fuzz man completions clean
+.PHONY: help build demo test lint verify headline bench simulate fuzz man completions clean
 
 RELEASE  ?= $(shell git describe --tags --abbrev=0 2>/dev/null || echo dev)
 COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -33,6 +33,9 @@ headline: ## measure the published figures, with the ratio ideal/actual
 
 bench: ## measure mete beside its peers, and write bench/RESULTS.md
 	@go run ./bench
+
+simulate: ## see how limiters of concurrency fare in 18 simulated scenarios
+	@go run ./internal/simulate/cmd
 
 fuzz: ## run every fuzz target for FUZZTIME=30s
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz

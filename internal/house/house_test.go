@@ -35,6 +35,7 @@ var above = map[string][]string{
 
 	"internal/peertest/rate":      {"rate"},
 	"internal/peertest/semaphore": {"semaphore"},
+	"internal/simulate":           {"adaptive"},
 }
 
 // pkg is what go list says of a package, without its tests.
