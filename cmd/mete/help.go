@@ -17,7 +17,7 @@ var rootGroups = []struct {
 	commands []string
 }{
 	{"Send", []string{"run"}},
-	{"Prepare", []string{"plan", "config", "learn"}},
+	{"Prepare", []string{"plan", "tune", "config", "learn"}},
 	{"Look at results", []string{"results"}},
 	{"Try it out", []string{"demo", "stub"}},
 }

@@ -89,6 +89,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newRunCommand(),
 		newPlanCommand(),
+		newTuneCommand(),
 		newDemoCommand(),
 		newStubCommand(),
 		newLearnCommand(),

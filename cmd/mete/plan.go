@@ -87,12 +87,6 @@ func writePlan(w io.Writer, in sizing.Input, p sizing.Plan) error {
 
 // writePlanJSON prints null for what is not known.
 func writePlanJSON(w io.Writer, p sizing.Plan) error {
-	known := func(n int) *int {
-		if n == 0 {
-			return nil
-		}
-		return &n
-	}
 	var seconds *float64
 	if p.Duration > 0 {
 		s := p.Duration.Seconds()
@@ -118,6 +112,14 @@ func writePlanJSON(w io.Writer, p sizing.Plan) error {
 		by{known(p.By.Rate), known(p.By.Pool), known(p.By.Memory), known(p.By.CPU)},
 		p.DecidedBy, seconds, p.Comment, append([]string{}, p.Warnings...),
 	})
+}
+
+// known is a number for JSON: null is 0.
+func known(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 // span writes a duration as people say it, to three figures or so.

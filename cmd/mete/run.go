@@ -67,31 +67,37 @@ func inFile(section, example string) string {
 }
 
 func (f *runFlags) run(c *cobra.Command, args []string) error {
+	job, err := f.job(c, args)
+	if err != nil {
+		return err
+	}
+	return job.run()
+}
+
+// job checks the command line and the input's names.
+func (f *runFlags) job(c *cobra.Command, args []string) (*runJob, error) {
 	for _, l := range later {
 		for name := range strings.FieldsSeq(l.names) {
 			if c.Flags().Changed(name) {
-				return fmt.Errorf("--%s is not available yet (%s)", name, l.what)
+				return nil, fmt.Errorf("--%s is not available yet (%s)", name, l.what)
 			}
 		}
 	}
 	for _, m := range moved {
 		if c.Flags().Changed(m.flag) {
-			return fmt.Errorf("--%s %s", m.flag, m.instead)
+			return nil, fmt.Errorf("--%s %s", m.flag, m.instead)
 		}
 	}
 	if c.Flags().Changed("verbose") {
-		return errors.New("-v is not available yet")
+		return nil, errors.New("-v is not available yet")
 	}
 	stdin, isFile := c.InOrStdin().(*os.File)
 	if len(args) == 0 && isFile && isatty.IsTerminal(stdin.Fd()) {
-		runHelp(c, true, c.ErrOrStderr()) // nothing to read: do not hang
-		return &exitError{exitUsage, errors.New("name a file of requests, or - for what you type")}
+		c.SetOut(c.ErrOrStderr())
+		c.HelpFunc()(c, []string{"-h"}) // nothing to read: do not hang
+		return nil, &exitError{exitUsage, errors.New("name a file of requests, or - for what you type")}
 	}
-	job, err := f.prepare(c, args)
-	if err != nil {
-		return err
-	}
-	return job.run()
+	return f.prepare(c, args)
 }
 
 // runJob is a run that is ready to start.
@@ -109,6 +115,7 @@ type runJob struct {
 	mask    func(string) string
 	display progress.Options
 	id      string
+	tune    *tuning // of mete tune; nil in mete run
 }
 
 // run scans, opens the output, sends, and says how it went.
@@ -163,7 +170,9 @@ func (j *runJob) run() error {
 		}
 		show.Note(j.mask(text))
 	}
-	r, err := runner.New(signals.admit, o)
+	admit, stop := context.WithCancel(signals.admit)
+	defer stop()
+	r, err := runner.New(admit, o)
 	if err != nil {
 		return err
 	}
@@ -189,12 +198,20 @@ func (j *runJob) run() error {
 	}
 	signals.onStatus(shown.Now)
 	go shown.Run(context.Background())
+	tuned := func() {}
+	if j.tune != nil {
+		tuned = j.tune.drive(admit, stop, r, shown)
+	}
 	res := r.Run(signals.hard)
+	tuned()
 	flushed := j.close(signals.hard, out)
 	if errors.Is(flushed, journal.ErrReaderGone) || errors.Is(res.Err, journal.ErrReaderGone) {
 		j.stderr.mute() // as with any program in a pipe
 	}
 	shown.Close()
+	if j.tune != nil && (res.Err == nil || policyStop(res.Err) != nil) && flushed == nil && signals.code() == 0 {
+		return j.tune.report(j, res)
+	}
 	return j.end(signals, r.Summary(), res, flushed)
 }
 

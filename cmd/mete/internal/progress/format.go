@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // count writes n with a comma after every thousand.
@@ -108,6 +110,12 @@ func Printable(s string) string {
 		return r
 	}
 	return strings.TrimSpace(strings.Map(clean, strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// Wrap breaks text between words into lines of at most width columns, those
+// after the first behind indent. A width below 1 breaks nothing.
+func Wrap(text, indent string, width int) string {
+	return wrap(text, indent, width, runewidth.StringWidth)
 }
 
 // wrap breaks text at spaces so that no line is wider than width; lines after

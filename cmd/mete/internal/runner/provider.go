@@ -42,6 +42,7 @@ type provider struct {
 	origin string // credentials go nowhere else
 	spec   *Spec
 	gate   *mete.Gate
+	config mete.Config // of the gate
 	client http.RoundTripper
 	admit  context.Context // ends when nothing more is to start
 	park   context.CancelCauseFunc
@@ -67,9 +68,10 @@ type places struct {
 	admit context.Context
 	note  func(string)
 
-	mu     sync.Mutex
-	byHost map[string]*provider
-	client http.RoundTripper // of the places that rows name
+	mu      sync.Mutex
+	byHost  map[string]*provider
+	client  http.RoundTripper // of the places that rows name
+	permits int               // of places that open from now on; 0 is as configured
 }
 
 func newPlaces(ctx context.Context, o *Options, note func(string)) (*places, error) {
@@ -114,7 +116,7 @@ func (p *places) open(name string, spec *Spec) (*provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	prov := &provider{name: name, spec: spec, gate: gate}
+	prov := &provider{name: name, spec: spec, gate: gate, config: cfg}
 	prov.admit, prov.park = context.WithCancelCause(p.admit)
 	prov.counts.Name = name
 	prov.counts.Concurrency = max(cfg.Concurrency, 0)
@@ -170,6 +172,9 @@ func (p *places) at(u *url.URL) (*provider, error) {
 	spec := *p.other
 	if len(p.byHost) >= manyPlaces {
 		spec.Gate.State = ""
+	}
+	if p.permits > 0 {
+		spec.Gate.Concurrency = p.permits
 	}
 	prov, err := p.open(key, &spec)
 	if err != nil {

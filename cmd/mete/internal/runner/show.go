@@ -124,16 +124,33 @@ func plain(s string) string {
 	}, s)
 }
 
+// usual is what holds for rows that name no provider.
+func (o *Options) usual() *Spec {
+	if p := o.Providers[o.Provider]; p != nil {
+		return p
+	}
+	return &o.Other
+}
+
+// Pace is how many requests the limits let start per second in the long run; 0
+// is no limit. With several providers it is that of the usual one.
+func (o *Options) Pace() (perSecond float64) {
+	for _, l := range o.usual().Gate.Limits {
+		if (l.Unit == "" || l.Unit == mete.Requests) && l.Per > 0 && l.N > 0 {
+			if r := float64(l.N) / l.Per.Seconds(); perSecond == 0 || r < perSecond {
+				perSecond = r
+			}
+		}
+	}
+	return perSecond
+}
+
 // Least is the shortest time in which the limits let rows through that cost
 // costs, and the limit that says so. With several providers it takes all rows
 // to go to the one that is named as usual, or to one place.
 func (o *Options) Least(rows int64, costs map[string]int64) (time.Duration, string) {
-	s := &o.Other
-	if p := o.Providers[o.Provider]; p != nil {
-		s = p
-	}
 	least, by := time.Duration(0), ""
-	for _, l := range s.Gate.Limits {
+	for _, l := range o.usual().Gate.Limits {
 		n, ok := costs[l.Unit]
 		if l.Unit == "" || l.Unit == mete.Requests {
 			n, ok = rows, true

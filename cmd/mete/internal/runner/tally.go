@@ -27,6 +27,7 @@ type Tally struct {
 	backoff  time.Duration
 	recent   [2]recent // the last two spans of five seconds
 	samples  []sample  // of the last ten seconds
+	lap      lap
 }
 
 // recent is what happened in a span of a few seconds.
@@ -95,6 +96,7 @@ func (t *Tally) finished(r *record.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rows.Done++
+	t.lap.finished(r)
 	t.backoff += r.Waits.Backoff
 	if r.Status > 0 {
 		t.statuses[r.Status]++
