@@ -1,0 +1,109 @@
+package adaptive
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	grid    = 10 * time.Second // drains fall on multiples of it
+	halving = 4                // times that one drain halves the limit, after the first
+)
+
+// drain measures the baseline with less load: BBR's ProbeRTT. Clients that
+// share a provider see each other's queues, so they must drain together; the
+// wall clock brings that about without a word between them.
+type drain struct {
+	wall   time.Duration // to be added to give the wall clock
+	due    time.Duration // the next one
+	period time.Duration
+	active bool
+	began  time.Duration
+	limit  float64 // while it is active
+	halved int
+	fell   float64 // median of the halving before
+}
+
+// schedule finds the next multiple of the period. Periods are powers of two
+// apart, so that clients of unlike latency meet as well.
+func (d *drain) schedule(now time.Duration, least time.Duration) {
+	period := grid
+	for period < least && period < math.MaxInt64/4 {
+		period *= 2
+	}
+	if period == d.period && now < d.due {
+		return
+	}
+	d.period = period
+	wall := now + d.wall
+	d.due = wall - wall%period + period - d.wall
+}
+
+// settling is how long a drain lets the calls that came before it leave.
+func (l *Limiter) settling() float64 { return min(max(l.mean, l.last.p95), 8*l.mean) }
+
+// startDrain begins a drain that is due, unless something else is going on
+// that it would disturb or that would disturb it.
+func (l *Limiter) startDrain(now time.Duration) {
+	d := &l.drain
+	if l.cfg.Algorithm != Knee || l.cfg.Without.Drains || d.active || l.mean == 0 {
+		return
+	}
+	was := d.due
+	// At most a tenth of the time, with the wait for calls to leave.
+	d.schedule(now, max(80*duration(l.mean), 10*duration(l.settling()+5*l.mean)))
+	if was == 0 || was > now || now-was > duration(2*l.mean) {
+		return
+	}
+	if l.limit < 4 || l.growing() || !l.baseline.known || l.last.n == 0 ||
+		l.growth.moved > 2*setPoint(l.limit) || l.failure.ceiling.trying() || l.quota.ceiling.trying() ||
+		l.permits(l.limit/2) > int(0.75*l.limit) {
+		return
+	}
+	*d = drain{wall: d.wall, due: d.due, period: d.period, active: true, began: now, limit: l.limit / 2, fell: math.Inf(1)}
+	l.window.close(duration(l.settling()))
+	l.window.pass(now, l.inFlight, l.Limit())
+}
+
+// stuck reports whether a drain had better be given up: the provider fails, or
+// the calls before it do not end.
+func (d *drain) stuck(l *Limiter, now time.Duration) bool {
+	if l.failure.budget < 0 {
+		return true
+	}
+	return !l.window.open && l.window.ready == never && now-d.began > duration(8*(1+float64(d.halved))*2*l.mean)
+}
+
+// endDrain goes back to the limit before.
+func (l *Limiter) endDrain() {
+	l.drain.active = false
+	l.window.close(duration(l.mean))
+}
+
+// judgeDrain learns from what a drain measured, or halves the limit again if
+// that tells of a queue that is still there.
+func (l *Limiter) judgeDrain(now time.Duration, s summary) {
+	d, b := &l.drain, &l.baseline
+	if s.n < 5 {
+		l.endDrain()
+		return
+	}
+	off, target := math.Abs(s.median-b.value), setPoint(l.limit)
+	if off > 2*s.se && s.throughput*off > target/2 && s.median < d.fell-s.se &&
+		d.halved < halving && d.limit >= 2 && l.permits(d.limit/2) < l.Limit() {
+		d.halved++
+		d.limit /= 2
+		d.fell = s.median
+		l.window.close(duration(l.settling()))
+		l.window.pass(now, l.inFlight, l.Limit())
+		return
+	}
+	share := 1.0
+	if off <= 3*s.se {
+		noise := s.throughput * s.se / (target / 2)
+		share = 1 / (1 + noise*noise)
+	}
+	b.toward(s.median, s.se, share)
+	l.reason = Drain
+	l.endDrain()
+}
