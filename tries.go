@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/breaker"
+	"github.com/metehq/mete/quota"
 	"github.com/metehq/mete/retry"
 )
 
@@ -27,6 +28,14 @@ type Outcome struct {
 	// Free is a failure outside the retry budget: nothing was sent, or the
 	// provider refused before it did anything.
 	Free bool
+	// Terminal says that the provider's quota is used up for long (the money is
+	// spent, the day's contingent is gone), for everybody who uses this gate.
+	// It stops the provider: see ErrExhausted. What concerns only this request
+	// is not Terminal, just not to be repeated.
+	Terminal bool
+	// Quotas are what the response shows of the provider's quotas. Config.Learn
+	// says what becomes of them.
+	Quotas []quota.Quota
 }
 
 // Tries makes the attempts of one call, one after the other: each is admitted

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,19 +134,23 @@ func (w *idleWatch) standstill() {
 // peekTime is how long the beginning of an error's body is waited for.
 const peekTime = 5 * time.Second
 
-// peek reads the beginning of an error's body, since many providers say only
-// there what is wrong, and puts it back. If that was the whole body, the
-// connection is free again and whole is true. What does not come within
-// peekTime is cut off.
-func peek(resp *http.Response) (head []byte, whole bool) {
+// peek reads the beginning of a body, since many providers say only there what
+// is wrong, and puts it back. If that was the whole body, the connection is
+// free again and whole is true. What does not come within patience, if that is
+// above 0, is cut off.
+func peek(resp *http.Response, patience time.Duration) (head []byte, whole bool) {
 	rc := resp.Body
 	if rc == nil || rc == http.NoBody {
 		return nil, false
 	}
-	timer := time.AfterFunc(peekTime, func() { rc.Close() })
+	cut := func() bool { return false }
+	if patience > 0 {
+		timer := time.AfterFunc(patience, func() { rc.Close() })
+		cut = func() bool { return !timer.Stop() }
+	}
 	// One byte more tells a body of just this size from a longer one.
 	head, err := io.ReadAll(io.LimitReader(rc, quota.MaxBody+1))
-	if !timer.Stop() && err != nil {
+	if cut() && err != nil {
 		err = ErrBodyIdle
 	}
 	p := &peeked{Reader: bytes.NewReader(head), rest: rc}
@@ -161,6 +166,13 @@ func peek(resp *http.Response) (head []byte, whole bool) {
 	}
 	resp.Body = p
 	return head[:min(len(head), quota.MaxBody)], whole
+}
+
+// isJSON reports whether a response is one JSON text, and not a stream of them.
+func isJSON(resp *http.Response) bool {
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	return strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json")
 }
 
 type peeked struct {

@@ -45,8 +45,11 @@ type Attempt struct {
 	Request  *http.Request
 	Response *http.Response // nil if none came
 	// Body is the beginning of the response's body, where many providers say
-	// what is wrong. It may be nil.
+	// what is wrong, some of them with a status of 200. It may be nil.
 	Body []byte
+	// Provider names the dialect of package quota, as in "github"; empty means
+	// the common rules.
+	Provider string
 	// Err is the error of the transport, or with a Response, of its body.
 	Err error
 	// Wire watched the attempt; it may be nil.
@@ -67,6 +70,11 @@ type Attempt struct {
 // failure may be repeated if the method is idempotent (RFC 9110, 9.2.2) or the
 // attempt says so; once a success has begun to answer, only if the method is.
 // In any case the body must be replayable.
+//
+// A success whose Body says that the provider pushed back (OVER_QUERY_LIMIT,
+// the throttles of GraphQL) is a throttle. Quotas are read from every response
+// whose header speaks of one, at the cost of some microseconds, and of any with
+// a Body; for others the names of the header are looked at and nothing more.
 func (a Attempt) Outcome() mete.Outcome {
 	if a.Response != nil && (a.Err == nil || a.Response.StatusCode >= 400) {
 		o := a.status()
@@ -96,14 +104,19 @@ func (a Attempt) Outcome() mete.Outcome {
 // status judges a response by what it says.
 func (a Attempt) status() mete.Outcome {
 	status := a.Response.StatusCode
-	if status < 400 {
+	if status < 400 && len(a.Body) == 0 && !quota.Mentioned(a.Response.Header) {
 		return mete.Outcome{Answered: true}
 	}
-	r := quota.Parse(quota.Response{Status: status, Header: a.Response.Header, Body: a.Body, Now: time.Now()})
+	r := a.reading()
+	if status < 400 && !r.Throttled {
+		return mete.Outcome{Answered: true, Quotas: r.Quotas}
+	}
 	o := mete.Outcome{
 		Err:        &StatusError{Status: status, Header: a.Response.Header, RetryAfter: r.RetryAfter},
 		RetryAfter: r.RetryAfter,
 		Hinted:     r.HasRetryAfter,
+		Terminal:   r.Spent,
+		Quotas:     r.Quotas,
 	}
 	switch {
 	case r.Throttled:
@@ -122,6 +135,12 @@ func (a Attempt) status() mete.Outcome {
 	}
 	o.Repeat = o.Repeat && !r.Terminal
 	return o
+}
+
+func (a Attempt) reading() quota.Reading {
+	return quota.Parse(quota.Response{
+		Provider: a.Provider, Status: a.Response.StatusCode, Header: a.Response.Header, Body: a.Body, Now: time.Now(),
+	})
 }
 
 // harmless reports whether doing it twice is as good as once.
@@ -144,14 +163,23 @@ func (a Attempt) Class() Class {
 		}
 		return class
 	}
-	switch s := a.Response.StatusCode; {
+	s := a.Response.StatusCode
+	if s >= 400 || len(a.Body) > 0 {
+		switch r := a.reading(); {
+		case r.Spent:
+			return QuotaExhausted
+		case r.Throttled && s < 500:
+			return RateLimited
+		}
+	}
+	switch {
 	case s < 300:
 		return OK
 	case s < 400:
 		return Redirect
 	case s == 401 || s == 403 || s == 407:
 		return Auth
-	case s == 429 || s == 420 || s == 509 || s == 529:
+	case s == 509 || s == 529:
 		return RateLimited
 	case s == 402:
 		return QuotaExhausted
@@ -161,7 +189,8 @@ func (a Attempt) Class() Class {
 	return ServerError
 }
 
-// StatusError is the error of a response that is one.
+// StatusError is the error of a response that is one, by its status or by what
+// its body says.
 type StatusError struct {
 	Status int
 	Header http.Header
@@ -171,6 +200,9 @@ type StatusError struct {
 
 // Error implements error.
 func (e *StatusError) Error() string {
+	if e.Status < 400 {
+		return fmt.Sprintf("the provider answered %d %s, and in the body that it pushes back", e.Status, http.StatusText(e.Status))
+	}
 	return fmt.Sprintf("the provider answered %d %s", e.Status, http.StatusText(e.Status))
 }
 

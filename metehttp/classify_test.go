@@ -64,7 +64,7 @@ func TestRetrySafety(t *testing.T) {
 		attempt Attempt
 		repeat  string
 		class   Class
-		flags   string // Throttled, Free, Answered, Hinted
+		flags   string // Throttled, Answered, Free, Hinted, Terminal, Quotas
 	}{
 		// Never sent.
 		{"no such name", Attempt{Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, none, DNS, ""},
@@ -114,23 +114,28 @@ func TestRetrySafety(t *testing.T) {
 		{"bad header", Attempt{Err: errors.New("net/http: invalid header field name"), Wire: wire(false, false)}, none, Invalid, ""},
 		// Statuses.
 		{"200", Attempt{Response: status(200)}, none, OK, "A"},
+		{"200 with a quota", Attempt{Response: status(200, "X-RateLimit-Remaining: 7")}, none, OK, "AQ"},
+		{"200 with data", Attempt{Response: status(200), Body: []byte(`{"status":"OK"}`)}, none, OK, "A"},
+		{"200 that is over the limit", Attempt{Response: status(200), Body: []byte(`{"status":"OVER_QUERY_LIMIT"}`)}, all, RateLimited, "TF"},
+		{"200, the day is over", Attempt{Response: status(200), Body: []byte(`{"status":"OVER_DAILY_LIMIT"}`)}, none, QuotaExhausted, "TFX"},
+		{"200 of GraphQL", Attempt{Response: status(200), Body: []byte(`{"errors":[{"type":"RATE_LIMITED"}]}`)}, all, RateLimited, "TF"},
 		{"302", Attempt{Response: status(302)}, none, Redirect, "A"},
 		{"400", Attempt{Response: status(400)}, none, ClientError, "A"},
 		{"401", Attempt{Response: status(401)}, none, Auth, "A"},
 		{"402", Attempt{Response: status(402)}, none, QuotaExhausted, "A"},
 		{"403", Attempt{Response: status(403)}, none, Auth, "A"},
-		{"403 with a delay", Attempt{Response: status(403, "Retry-After: 60")}, all, Auth, "TFH"},
+		{"403 with a delay", Attempt{Response: status(403, "Retry-After: 60")}, all, RateLimited, "TFH"},
 		{"404", Attempt{Response: status(404)}, none, ClientError, "A"},
 		{"408", Attempt{Response: status(408)}, safe, ClientError, ""},
 		{"409", Attempt{Response: status(409)}, "K", ClientError, "A"},
-		{"418 ban", Attempt{Response: status(418, "Retry-After: 60")}, none, ClientError, "TFH"},
+		{"418 ban", Attempt{Response: status(418, "Retry-After: 60")}, none, RateLimited, "TFH"},
 		{"421", Attempt{Response: status(421)}, all, ClientError, "AF"},
 		{"425", Attempt{Response: status(425)}, all, ClientError, "AF"},
 		{"429", Attempt{Response: status(429)}, all, RateLimited, "TF"},
 		{"429 with a delay", Attempt{Response: status(429, "Retry-After: 0")}, all, RateLimited, "TFH"},
-		{"429, the money is spent", Attempt{Response: status(429), Body: []byte(`{"error":{"code":"insufficient_quota"}}`)}, none, RateLimited, "TF"},
+		{"429, the money is spent", Attempt{Response: status(429), Body: []byte(`{"error":{"code":"insufficient_quota"}}`)}, none, QuotaExhausted, "TFX"},
 		{"429, the server forbids it", Attempt{Response: status(429, "X-Should-Retry: false")}, none, RateLimited, "TF"},
-		{"400 with a throttle code", Attempt{Response: status(400), Body: []byte(`{"__type":"ThrottlingException"}`)}, all, ClientError, "TF"},
+		{"400 with a throttle code", Attempt{Response: status(400), Body: []byte(`{"__type":"ThrottlingException"}`)}, all, RateLimited, "TF"},
 		{"500", Attempt{Response: status(500)}, safe, ServerError, ""},
 		{"500, the server forbids it", Attempt{Response: status(500, "Stripe-Should-Retry: false")}, none, ServerError, ""},
 		{"501", Attempt{Response: status(501)}, none, ServerError, ""},
@@ -177,7 +182,7 @@ func flagsOf(o mete.Outcome) (s string) {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"T", o.Throttled}, {"A", o.Answered}, {"F", o.Free}, {"H", o.Hinted}} {
+	}{{"T", o.Throttled}, {"A", o.Answered}, {"F", o.Free}, {"H", o.Hinted}, {"X", o.Terminal}, {"Q", len(o.Quotas) > 0}} {
 		if f.set {
 			s += f.name
 		}

@@ -405,3 +405,56 @@ func TestAttemptTimeoutIsRepeated(t *testing.T) {
 		idle(t, g)
 	})
 }
+
+// A throttle in the body of a success is repeated only where the transport was
+// told to look (Google Maps answers 200 with OVER_QUERY_LIMIT), and the caller
+// gets every body whole, however slowly it comes.
+func TestSoftErrors(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			g, rt, f := one(t, func(n int, r *http.Request) (*http.Response, error) {
+				resp := status(200, "Content-Type: application/json; charset=utf-8")
+				text := `{"status":"OVER_QUERY_LIMIT"}`
+				if n > 1 {
+					text = `{"status":"OK"}`
+				}
+				slow, w := io.Pipe()
+				go func() {
+					_, _ = io.WriteString(w, text[:5])
+					time.Sleep(time.Minute)
+					_, _ = io.WriteString(w, text[5:])
+					w.Close()
+				}()
+				resp.Body = slow
+				return resp, nil
+			})
+			rt.SoftErrors = told
+			resp, err := rt.RoundTrip(request(t, t.Context(), "POST"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			want, attempts := `{"status":"OVER_QUERY_LIMIT"}`, 1
+			if told {
+				want, attempts = `{"status":"OK"}`, 2
+			}
+			if string(text) != want || err != nil || f.n != attempts {
+				t.Errorf("told %v: %q, %v after %d attempts", told, text, err, f.n)
+			}
+			idle(t, g)
+		})
+	}
+}
+
+// Streams are not waited for.
+func TestSoftErrorsLeaveStreamsAlone(t *testing.T) {
+	for kind, want := range map[string]bool{
+		"application/json": true, "Application/GraphQL-Response+JSON;charset=utf-8": true, "text/json": true,
+		"application/x-ndjson": false, "application/json-seq": false, "text/event-stream": false, "": false,
+	} {
+		if got := isJSON(status(200, "Content-Type: "+kind)); got != want {
+			t.Errorf("%q: %v", kind, got)
+		}
+	}
+}

@@ -44,6 +44,14 @@ type Transport struct {
 	// BodyIdle ends a response whose body stands still for this long. 0 is no
 	// bound.
 	BodyIdle time.Duration
+	// Provider names the dialect in which the provider speaks of its quotas, as
+	// in "github" (see package quota); empty means the common rules.
+	Provider string
+	// SoftErrors says that the provider pushes back with a status of 200 and an
+	// error in JSON, as OVER_QUERY_LIMIT and the GraphQL APIs of GitHub and
+	// Shopify do. Then RoundTrip reads the first 64 KiB of every success in
+	// JSON before it returns, however long they take.
+	SoftErrors bool
 }
 
 // New returns a transport through one gate, on a connection pool of its size.
@@ -147,7 +155,7 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 			permit.Release() // a failure, or a panic in the base transport
 		}
 	}()
-	done := Attempt{Replayable: bodyReplayable(req), Idempotent: t.Idempotent || keyed(req)}
+	done := Attempt{Provider: t.Provider, Replayable: bodyReplayable(req), Idempotent: t.Idempotent || keyed(req)}
 	ctx := tries.Context()
 	// Whether anything was sent decides if other requests may be repeated.
 	if stamped || done.Replayable && !done.Idempotent && !idempotentMethod(req.Method) {
@@ -168,8 +176,12 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 		permit.Sent() // no hook told when, or it may still be written
 	}
 	whole := false
-	if err == nil && resp.StatusCode >= 400 {
-		done.Body, whole = peek(resp)
+	switch {
+	case err != nil:
+	case resp.StatusCode >= 400:
+		done.Body, whole = peek(resp, peekTime)
+	case t.SoftErrors && isJSON(resp):
+		done.Body, whole = peek(resp, 0)
 	}
 	o = done.Outcome()
 	again = tries.Again(o)

@@ -41,6 +41,19 @@ func newFields(h http.Header) fields {
 	return f
 }
 
+// Mentioned reports whether a field name of h can speak of a quota, so that
+// Parse is worth its cost on a success. It allocates nothing.
+func Mentioned(h http.Header) bool {
+	for name := range h {
+		for i := range len(name) {
+			if name[i]|0x20 == 'l' && hasFold(name[i:], "limit") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // matters sorts out the names that no rule of this package looks at, before
 // anything is allocated for them.
 func matters(name string) bool {

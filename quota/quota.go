@@ -32,6 +32,10 @@ type Reading struct {
 	// Terminal says that waiting a short time cannot help, as when the money
 	// is spent or the server forbids a retry. Do not retry.
 	Terminal bool
+	// Spent is the Terminal that concerns everybody behind the same credential:
+	// the quota of the day or the money is used up. Without it a Terminal is
+	// about the one request.
+	Spent bool
 	// RetryAfter is the least time to wait, in whole milliseconds within
 	// [0, MaxDelay]. It is valid only if HasRetryAfter is set: a delay of 0
 	// differs from none, which calls for an exponential back-off.
@@ -92,6 +96,7 @@ func Parse(r Response) Reading {
 	reading := Reading{
 		Throttled: isThrottled(r.Status, hasExplicit, said.throttled, quotas),
 		Terminal:  said.terminal || f.forbidsRetry(),
+		Spent:     said.terminal,
 		Quotas:    quotas,
 	}
 	switch {
