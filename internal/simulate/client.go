@@ -63,7 +63,7 @@ func (w *world) start(id int32) {
 	case blackHole:
 		w.calls.release(n) // only the time-out will tell
 	case refusing:
-		w.answer(n, failed, 2*time.Millisecond)
+		w.answer(n, failed, refuseTime)
 	default:
 		w.schedule(w.now+w.provider.Network/2, event{kind: reach, call: n})
 	}

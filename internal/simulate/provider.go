@@ -34,8 +34,10 @@ const (
 	refusing         // connections refused
 )
 
-// throttleTime is how long a provider takes to say 429.
-const throttleTime = time.Millisecond
+const (
+	throttleTime = time.Millisecond     // how long a provider takes to say 429
+	refuseTime   = 2 * time.Millisecond // and a connection to be refused
+)
 
 // exponential is a service time with this mean.
 func exponential(mean time.Duration) func(*rand.Rand, time.Duration) time.Duration {
@@ -93,7 +95,7 @@ func (q *quota) take(p *Provider, now time.Duration) (ok bool, retryAt time.Dura
 func (w *world) reached(n int32) {
 	p := &w.provider
 	if p.Concurrent > 0 && w.station.load() >= p.Concurrent {
-		w.answer(n, throttled, throttleTime)
+		w.answer(n, throttled, throttleTime+p.Network/2)
 		return
 	}
 	if ok, retryAt := w.quota.take(p, w.now); !ok {
@@ -102,19 +104,19 @@ func (w *world) reached(n int32) {
 			retryAt += time.Duration(w.luck.Float64() * float64(maxJitter))
 			w.calls.all[n].retryAt = retryAt
 		}
-		w.answer(n, throttled, throttleTime)
+		w.answer(n, throttled, throttleTime+p.Network/2)
 		return
 	}
 	if !w.station.enter(w, n) {
-		w.answer(n, failed, 0)
+		w.answer(n, failed, w.provider.Network/2)
 	}
 }
 
 // maxJitter is added to the end of a pause.
 const maxJitter = 10 * time.Millisecond
 
-// answer sends a reply on its way, which begins in a while.
+// answer sends a reply on its way, which takes so long.
 func (w *world) answer(n int32, o outcome, in time.Duration) {
 	w.calls.all[n].outcome = o
-	w.schedule(w.now+in+w.provider.Network/2, event{kind: reply, call: n})
+	w.schedule(w.now+in, event{kind: reply, call: n})
 }

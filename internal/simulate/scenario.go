@@ -119,9 +119,10 @@ func Scenarios() []Scenario {
 	mixed.NoLoad = NoLoad{P50: network + short, P99: network + long}
 	all = append(all, mixed)
 
-	bucket := plain("S6", "quota of 100/s, load 3x", 20, 1)
+	bucket := plain("S6", "quota of 100/s, load 3x", 100, 1)
 	bucket.Provider.Quota, bucket.Provider.Burst = 100, 10
 	bucket.Load, bucket.Optimum = 300, 100
+	bucket.To, bucket.End = 3*time.Minute, 3*time.Minute
 	windows := bucket
 	windows.Name, windows.What = "S6w", "windows of 100 a second, Retry-After"
 	windows.Provider.Window = time.Second
@@ -211,6 +212,6 @@ func drift() Scenario {
 		return time.Duration((1 + 0.5*math.Sin(2*math.Pi*now.Minutes()/10)) * float64(8*time.Second))
 	}, 0.8)
 	sc.Load, sc.Optimum = 8, 8
-	sc.To, sc.End = 40*time.Minute, 40*time.Minute
+	sc.From, sc.To, sc.End = 20*time.Minute, time.Hour, time.Hour
 	return sc
 }

@@ -113,7 +113,8 @@ func (w *world) handle(e event) {
 	case served:
 		w.station.served(w, e)
 	case reply:
-		if c := &w.calls.all[e.call]; !c.answered {
+		// A black hole swallows the answers to earlier calls as well.
+		if c := &w.calls.all[e.call]; !c.answered && w.provider.Outage != blackHole {
 			w.finish(e.call, c.outcome)
 		}
 		w.calls.release(e.call)

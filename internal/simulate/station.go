@@ -49,5 +49,5 @@ func (s *station) leave(w *world, n int32) {
 	if w.provider.Errors > 0 && w.luck.Float64() < w.provider.Errors {
 		o = failed
 	}
-	w.answer(n, o, 0)
+	w.answer(n, o, w.provider.Network/2)
 }
