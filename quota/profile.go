@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -100,6 +101,17 @@ var profiles = []profile{
 		resetUnit: time.Millisecond,
 		source:    "Prisjakt API documentation: reset in milliseconds to go",
 	},
+}
+
+// Providers returns the names of the dialects that Response.Provider knows, in
+// order.
+func Providers() []string {
+	var names []string
+	for _, p := range profiles {
+		names = append(names, strings.Fields(p.names)...)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // findProfile looks a provider up. If the caller names none, a field that only

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/classify"
 )
 
 // Version is the version of the file format that this package reads.
@@ -55,6 +56,11 @@ type Settings struct {
 	MaxQueue int
 	// MaxPause is the longest pause that `mete run` sits out.
 	MaxPause time.Duration
+	// RetryOn narrows what is repeated: words of retry.on and statuses. None
+	// means all that safely can be.
+	RetryOn []string
+	// Classify are rules of what answers mean.
+	Classify classify.Rules
 }
 
 // Timeout are the bounds of one attempt and of its phases. 0 means no bound.
@@ -79,6 +85,10 @@ type Provider struct {
 	Idempotent bool
 	// MaxPause is the longest pause that `mete run` sits out.
 	MaxPause time.Duration
+	// Preset is the dialect of the quota headers, for quota.Parse.
+	Preset   string
+	RetryOn  []string
+	Classify classify.Rules
 }
 
 // Base returns the parsed base address, a new copy at each call. It may hold
@@ -222,7 +232,7 @@ func (d *decoder) file(root *node, f *File) {
 	}
 	if n := top["defaults"]; n != nil {
 		if s := d.section(n, "defaults", "defaults"); s != nil {
-			d.settings(s, &f.Defaults)
+			d.settings(s, &f.Defaults, "defaults")
 		}
 	}
 	if n := top["run"]; n != nil {

@@ -112,7 +112,6 @@ func TestNotYet(t *testing.T) {
 		{"clients: []", `f:1:1: "clients" is not available yet`},
 		{"serve:", `f:1:1: "serve" is not available yet`},
 		{"defaults: {headers_learn: cap}", `f:1:12: "headers_learn" is not available yet`},
-		{"defaults: {retry: {on: [429]}}", `f:1:20: "on" is not available yet`},
 		{"defaults: {concurrency: auto}", `f:1:25: "auto" is not available yet`},
 		{"defaults: {concurrency: {auto: true, max: 64}}", `f:1:26: "auto" is not available yet`},
 	} {
@@ -122,11 +121,9 @@ func TestNotYet(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ key, want string }{
-		{"classify: [{status: 529, as: overloaded}]", `"classify" is not available yet`},
 		{"cost: {tokens: {}}", `"cost" is not available yet`},
 		{"fallback: [b]", `"fallback" is not available yet`},
 		{"cache: {ttl: 30d}", `"cache" is not available yet`},
-		{"preset: openai", `"preset" is not available yet`},
 		{"hosts: [x]", `"hosts" is not available yet`},
 		{"limits: [{tokens: 200000/m, bucket: true, burst: 20000}]", `a limit in "tokens" is not available yet`},
 		{"limits: [{requests: 5/s, oversize: alone}]", `"oversize" is not available yet`},

@@ -27,6 +27,7 @@ var (
 	keyRetry    = key{"retry", "retry", "", "{attempts: 2}", "When and how often a failed attempt is repeated."}
 	keyMaxWait  = key{"max_wait", "time-or-none", "1m", "30s", "The longest that a call queues before it is refused. mete run waits for as long as it takes."}
 	keyMaxQueue = key{"max_queue", "bound", none, "2000", "How many calls may queue before one more is refused, or none for no bound. mete run has no bound."}
+	keyClassify = key{"classify", "classify", "", "[{status: 529, as: overloaded}]", "What answers mean where their status does not say it, as rules of which the first that fits holds. Those of a provider take the place of those of defaults."}
 	keyMaxPause = key{"max_pause", "time-or-none", "24h", "1h", "The longest pause asked for by the provider that mete run sits out, or none for no bound."}
 )
 
@@ -40,7 +41,7 @@ var known = map[string][]key{
 		{"state", "text", "", "/var/lib/mete", "The folder that remembers across restarts what was used of long limits. It is the user's state folder unless named."},
 		{"providers", "providers", "", "{api: {url: https://api.example.com}}", "The remote APIs by name."},
 	},
-	"defaults": {keyConcurrency, keyTimeout, keyRetry, keyMaxWait, keyMaxQueue, keyMaxPause},
+	"defaults": {keyConcurrency, keyTimeout, keyRetry, keyClassify, keyMaxWait, keyMaxQueue, keyMaxPause},
 	"run": {
 		{"duplicate_ids", "duplicate_ids", "fail", "suffix", "A second row with an id: fail sends nothing, suffix gives it an id of its own, skip leaves it out."},
 		{"on_change", "on_change", "fail", "rerun", "A row of a resumed run differs from what was sent for it: fail sends nothing, rerun sends it again, keep keeps the old answer."},
@@ -61,6 +62,8 @@ var known = map[string][]key{
 		keyTimeout,
 		keyRetry,
 		{"idempotent", "truth", "false", "true", "Repeating any request is safe, a POST too."},
+		{"preset", "preset", "", "openai", "Whose dialect the provider's quota headers and errors are. It never sets a limit."},
+		keyClassify,
 		keyMaxWait, keyMaxQueue, keyMaxPause,
 	},
 	"auth": {
@@ -76,9 +79,15 @@ var known = map[string][]key{
 	},
 	"retry": {
 		{"attempts", "count", "4", "2", "The largest number of attempts, the first included: 1 means no repetition."},
+		{"on", "retry-on", "", "[connect, reset, 429, 503]", "What is repeated, of all that safely can be: connect, reset, timeout, rate_limited, 5xx and statuses. All of it unless given."},
 		{"backoff", "backoff", "", "{base: 500ms, max: 30s}", "The wait before a repetition: random, up to a bound that doubles each time."},
 		{"budget", "share", none, "20%", "The share of repetitions among all attempts that errors and time-outs may cause, or none for no bound."},
 		{"keep_permit", "truth", "false", "true", "The request counts as in flight while it waits to be repeated."},
+	},
+	"rule": {
+		{"status", "statuses", "", "[429, 503]", "The status of the answer, or several; any unless given."},
+		{"jq", "text", "", `'.status == "OVER_QUERY_LIMIT"'`, "An expression that is true of the body. It sees JSON of up to 64KiB."},
+		{"as", "kind", "", "rate_limited", "What the answer is: ok; rate_limited and overloaded pause the provider; http_5xx is repeated where that is safe; http_4xx and auth fail; quota_exhausted ends the provider."},
 	},
 	"backoff": {
 		{"base", "time", "500ms", "1s", "The bound of the first wait."},
@@ -119,9 +128,8 @@ const (
 // A feature that is built removes its word here and reads it.
 var notYet = map[string][]string{
 	"file":        {"store", "lanes", "clients", "serve", "hosts"},
-	"defaults":    {"headers_learn", "classify", "cost", "cache", "hosts"},
-	"provider":    {"headers_learn", "classify", "cost", "cache", "fallback", "preset", "hosts", "lanes", "breaker"},
-	"retry":       {"on"},
+	"defaults":    {"headers_learn", "cost", "cache", "hosts"},
+	"provider":    {"headers_learn", "cost", "cache", "fallback", "hosts", "lanes", "breaker"},
 	"limit":       {"oversize", otherUnit},
 	"concurrency": {"auto", "aimd"},
 }
@@ -206,7 +214,7 @@ func (d *decoder) advice(kind, key string) string {
 	}
 	for _, other := range []struct{ kind, place string }{
 		{"file", "the top of the file"}, {"provider", "a provider"}, {"limit", "an entry of limits"},
-		{"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"run", "run"}, {"backoff", "retry.backoff"},
+		{"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"run", "run"}, {"backoff", "retry.backoff"}, {"rule", "a rule of classify"},
 	} {
 		if knows(other.kind, key) {
 			return " (it belongs in " + other.place + ")"

@@ -22,7 +22,10 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 	if s == nil {
 		return provider
 	}
-	d.settings(s, &defaults)
+	d.settings(s, &defaults, "providers."+name)
+	if n := s["preset"]; n != nil {
+		d.preset(n, &provider.Preset)
+	}
 	if n := s["idempotent"]; n != nil {
 		provider.Idempotent, _ = d.truth(n, "idempotent")
 	}
@@ -42,6 +45,7 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 	}
 	provider.Timeout = defaults.Timeout
 	provider.MaxPause = defaults.MaxPause
+	provider.RetryOn, provider.Classify = defaults.RetryOn, defaults.Classify
 	provider.Gate = mete.Config{
 		Name:        name,
 		Concurrency: defaults.Concurrency,
@@ -56,7 +60,10 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 
 // settings decodes what defaults and a provider have in common, over what is
 // in to already.
-func (d *decoder) settings(s section, to *Settings) {
+func (d *decoder) settings(s section, to *Settings, where string) {
+	if n := s["classify"]; n != nil {
+		to.Classify = d.classify(n, where+".classify")
+	}
 	if n := s["concurrency"]; n != nil {
 		d.concurrency(n, to)
 	}
@@ -64,7 +71,7 @@ func (d *decoder) settings(s section, to *Settings) {
 		d.timeout(n, &to.Timeout)
 	}
 	if n := s["retry"]; n != nil {
-		d.retry(n, &to.Retry)
+		d.retry(n, to)
 	}
 	if n := s["max_wait"]; n != nil {
 		if wait, ok := d.duration(n, "max_wait", true); ok && wait == 0 {
@@ -142,11 +149,15 @@ func (d *decoder) timeout(n *node, to *Timeout) {
 	}
 }
 
-func (d *decoder) retry(n *node, to *mete.Retry) {
+func (d *decoder) retry(n *node, settings *Settings) {
 	if !d.is(n, mapping, "retry", "{attempts: 4}") {
 		return
 	}
+	to := &settings.Retry
 	s := d.section(n, "retry", "retry")
+	if n := s["on"]; n != nil {
+		settings.RetryOn = d.retryOn(n)
+	}
 	if n := s["attempts"]; n != nil {
 		if n.kind == number && n.text == "0" {
 			d.errorf(n, "attempts must be at least 1: it counts the first one, so 1 means no repetition")

@@ -73,6 +73,9 @@ var rules = map[string]object{
 		{"required": []string{"providers"}}, {"required": []string{"run"}}, {"required": []string{"defaults"}},
 	}},
 	"provider": {"required": []string{"url"}, "dependentRequired": object{"burst": []string{"rate"}}},
+	"rule": {"required": []string{"as"}, "anyOf": []object{
+		{"required": []string{"status"}}, {"required": []string{"jq"}},
+	}},
 	"auth": {"required": []string{"value"}, "oneOf": []object{
 		{"required": []string{"header"}}, {"required": []string{"query"}},
 	}},
@@ -114,6 +117,11 @@ var forms = map[string]object{
 	"rate":          {"anyOf": []object{{"$ref": ref("quota")}, {"const": unlimited}}},
 	"window":        {"enum": []string{"sliding", "calendar"}},
 	"limits":        {"type": "array", "items": object{"anyOf": []object{{"$ref": ref("limit")}, {"$ref": ref("quota")}}}},
+	"classify":      {"type": "array", "items": object{"$ref": ref("rule")}},
+	"statuses":      {"anyOf": []object{status, {"type": "array", "minItems": 1, "items": status}}},
+	"kind":          {"enum": classifyWords},
+	"retry-on":      {"type": "array", "minItems": 1, "items": either(object{"enum": retryWords}, matching(statusWord.String()), status)},
+	"preset":        {"enum": presetWords},
 	"duplicate_ids": {"enum": duplicateWords},
 	"on_change":     {"enum": changeWords},
 	"fsync":         {"enum": fsyncWords},
@@ -131,5 +139,8 @@ func either(of ...object) object { return object{"anyOf": append(of, variables)}
 func whole(least int) object {
 	return object{"type": "integer", "minimum": least, "maximum": 1<<31 - 1}
 }
+
+// status is the status of an answer.
+var status = either(object{"type": "integer", "minimum": 200, "maximum": 599})
 
 func matching(pattern string) object { return object{"type": "string", "pattern": pattern} }

@@ -83,6 +83,13 @@ func TestSchemaFiles(t *testing.T) {
 		"a spaced header":   "version: 1\nrun: {idempotency_key: a b}",
 		"another scheme":    "version: 1\nproviders: {a: {url: ftp://x.example}}",
 		"no value":          "version: 1\nproviders: {a: {url: https://x.example, timeout: }}",
+		"a rule of nothing": "version: 1\nproviders: {a: {url: https://x.example, classify: [{as: ok}]}}",
+		"a rule to no end":  "version: 1\nproviders: {a: {url: https://x.example, classify: [{status: 404}]}}",
+		"a status of 99":    "version: 1\nproviders: {a: {url: https://x.example, classify: [{status: 99, as: ok}]}}",
+		"another kind":      "version: 1\nproviders: {a: {url: https://x.example, classify: [{status: 404, as: fine}]}}",
+		"another reason":    "version: 1\nproviders: {a: {url: https://x.example, retry: {on: [always]}}}",
+		"no reason":         "version: 1\nproviders: {a: {url: https://x.example, retry: {on: []}}}",
+		"another dialect":   "version: 1\nproviders: {a: {url: https://x.example, preset: acme}}",
 		"quoted number":     "version: 1\nproviders: {a: {url: https://x.example, concurrency: '5'}}",
 	}
 	files, _ := filepath.Glob("testdata/*.yaml")
@@ -128,12 +135,13 @@ func TestSchemaFiles(t *testing.T) {
 func TestSchemaValues(t *testing.T) {
 	s := compileSchema(t)
 	pieces := []string{"0", "5", "50/", ".5", "1/15", "s", "2d", "µs", "month", " second", "r/s", " ", "%", "+", "e1",
-		"none", "unlimited", "true", "${FIVE}", "${RATE}", "$$", "sliding", "calendar", "UTC", "https://", "x.example"}
+		"none", "unlimited", "true", "429", "connect", "auth", "github", "${FIVE}", "${RATE}", "$$", "sliding", "calendar", "UTC", "https://", "x.example"}
 	keys := []string{
 		"concurrency: %s", "rate: %s", "rate: 1/s, burst: %s", "limits: [%s]", "limits: [{requests: %s}]",
 		"limits: [{requests: %s, window: calendar}]", "limits: [{requests: 1/d, window: %s}]", "limits: [{requests: 1/d, name: %s}]",
 		"limits: [{requests: 1/d, margin: %s}]", "limits: [{requests: 1/d, bucket: %s}]", "limits: [{requests: 1/d, window: calendar, zone: %s}]",
 		"timeout: {attempt: %s}", "retry: {attempts: %s}", "retry: {budget: %s}", "retry: {keep_permit: %s}", "retry: {backoff: {base: %s, max: 1000d}}",
+		"retry: {on: [%s]}", "classify: [{status: %s, as: ok}]", "classify: [{status: [%s], as: ok}]", "classify: [{jq: %s, as: ok}]", "classify: [{status: 404, as: %s}]", "preset: %s",
 		"max_wait: %s", "max_queue: %s", "max_pause: %s", "idempotent: %s", "headers: {x-a: %s}", "auth: {header: %s, value: x}", "auth: {query: k, value: %s}", "url: %s",
 	}
 	for _, key := range keys {

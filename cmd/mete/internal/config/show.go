@@ -95,6 +95,8 @@ type yamlLine struct{ text, origin string }
 func (b *branch) yaml(lines *[]yamlLine, first, indent string) {
 	for _, k := range b.kids {
 		switch {
+		case b.isList() && k.leaf != nil:
+			*lines = append(*lines, yamlLine{first + "- " + scalarYAML(k.leaf.Value), k.leaf.Origin})
 		case b.isList():
 			k.yaml(lines, indent+"- ", indent+"  ")
 		case k.leaf != nil:

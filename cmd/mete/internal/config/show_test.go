@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/metehq/mete/cmd/mete/internal/classify"
 	"github.com/metehq/mete/cmd/mete/internal/config"
 	"github.com/metehq/mete/rate"
 )
@@ -24,7 +25,8 @@ state: ${STATE:-/var/lib/mete}
 defaults:
   concurrency: 8
   timeout: {connect: 3s}
-  retry: {budget: 20%}
+  retry: {budget: 20%, on: [connect, 429, 5xx]}
+  classify: [{status: 529, as: overloaded}]
 providers:
   zeta:
     url: https://zeta.example/v1
@@ -44,11 +46,21 @@ providers:
       attempts: 2
     max_wait: none
     idempotent: true
+    preset: openai
+    classify:
+      - {status: 429, jq: '.error.code == "insufficient_quota"', as: quota_exhausted}
+      - status: [403, 429]
+        jq: .error as $$e | $$e.type == "slow"
+        as: rate_limited
   "1.5":
     url: "${BASE:-http://localhost:8080}"
     rate: unlimited
     concurrency: 0
     max_pause: 2d
+    retry: {on: [timeout]}
+  none:
+    url: http://localhost:8080
+    classify: []
 `
 
 func golden(t *testing.T, name, got string) {
@@ -130,6 +142,12 @@ func checkShown(t *testing.T, f *config.File) {
 		if d := p.Gate.Retry.Budget - q.Gate.Retry.Budget; d < 1e-9 && d > -1e-9 {
 			q.Gate.Retry.Budget = p.Gate.Retry.Budget
 		}
+		sameRules := slices.EqualFunc(p.Classify, q.Classify, func(a, b classify.Rule) bool {
+			return slices.Equal(a.Status, b.Status) && a.JQ == b.JQ && a.As == b.As
+		})
+		if !sameRules || !slices.Equal(p.RetryOn, q.RetryOn) || p.Preset != q.Preset {
+			t.Fatalf("got  %+v\nwant %+v\n%s", q, p, text)
+		}
 		if !reflect.DeepEqual(p.Gate, q.Gate) || p.Timeout != q.Timeout || p.MaxPause != q.MaxPause || p.Name != q.Name {
 			t.Fatalf("got  %+v\nwant %+v\n%s", q, p, text)
 		}
@@ -165,7 +183,7 @@ func TestShowFlags(t *testing.T) {
 	f.Provider("zeta").Gate.Limits = f.Provider("zeta").Gate.Limits[:1]
 	got := strings.Join(strings.Fields(yamlOf(t, f.Values("concurrency", "limits"), true)), " ")
 	for _, want := range []string{
-		"concurrency: 5 # flag", "- requests: 50/s # flag", "burst: 5 # flag", "attempt: 10m # mete.yaml:21",
+		"concurrency: 5 # flag", "- requests: 50/s # flag", "burst: 5 # flag", "attempt: 10m # mete.yaml:22",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q: %s", want, got)

@@ -122,6 +122,8 @@ func (s *shown) settings(v Settings, at ...string) {
 	s.concurrency(v.Concurrency, at)
 	s.timeout(v.Timeout, at)
 	s.retry(v.Retry, at)
+	s.retryOn(v.RetryOn, at)
+	s.classify(v.Classify, at)
 	s.queue(v.MaxWait, v.MaxQueue, v.MaxPause, at)
 }
 
@@ -144,7 +146,12 @@ func (s *shown) provider(p *Provider) {
 	s.limits(p, at)
 	s.timeout(p.Timeout, at)
 	s.retry(p.Gate.Retry, at)
+	s.retryOn(p.RetryOn, at)
 	s.add(p.Idempotent, under(at, "idempotent")...)
+	if p.Preset != "" {
+		s.add(p.Preset, under(at, "preset")...)
+	}
+	s.classify(p.Classify, at)
 	s.queue(p.Gate.MaxWait, p.Gate.MaxQueue, p.MaxPause, at)
 }
 

@@ -1,0 +1,25 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/metehq/mete/quota"
+)
+
+// presetWords are the dialects that are known.
+var presetWords = quota.Providers()
+
+// preset decodes the name of a dialect.
+func (d *decoder) preset(n *node, to *string) {
+	name, ok := d.word(n, "preset")
+	switch {
+	case !ok:
+	case slices.Contains(presetWords, name):
+		*to = name
+	case nearest(name, presetWords) != "":
+		d.errorf(n, `%q is no dialect that mete knows (did you mean %q?)`, name, nearest(name, presetWords))
+	default:
+		d.errorf(n, "%q is no dialect that mete knows: leave preset out, or write one of %s", name, strings.Join(presetWords, ", "))
+	}
+}
