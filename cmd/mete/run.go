@@ -448,6 +448,9 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 		}
 	case len(res.Parked) > 0:
 		code, how = exitProvider, "stopped: "+strings.Join(res.Parked, "; ")
+		if j.flags.quiet { // otherwise it is said twice already
+			err = errors.New(strings.Join(res.Parked, "; "))
+		}
 	case s.Rows.Failed > 0 || res.Bad > 0:
 		code = exitFailed
 	}

@@ -161,6 +161,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	o.Other = spec(runner.Spec{
 		Gate:    mete.Config{Concurrency: file.Defaults.Concurrency, Retry: file.Defaults.Retry},
 		Timeout: file.Defaults.Timeout, MaxPause: file.Defaults.MaxPause,
+		Classify: file.Defaults.Classify, RetryOn: file.Defaults.RetryOn,
 	})
 	o.Providers = map[string]*runner.Spec{}
 	for i := range file.Providers {
@@ -168,6 +169,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 		s := spec(runner.Spec{
 			Base: p.Base(), Auth: p.Auth, Headers: p.Headers, Gate: p.Gate,
 			Timeout: p.Timeout, Idempotent: p.Idempotent, MaxPause: p.MaxPause,
+			Preset: p.Preset, Classify: p.Classify, RetryOn: p.RetryOn,
 		})
 		o.Providers[p.Name] = &s
 	}

@@ -37,6 +37,7 @@ that fell into any sliding window, so a limiter can be checked against it.
                       {"drop":true}  {"knee":16}  {"limit":"20/s"}  {"clear":true}
   /status/503         answers that status
   /once/503/KEY       answers it the first time, and 200 afterwards
+                      (either with ?body=TEXT&header=NAME:VALUE for its own)
   anything else       200 with an echo of the request
 
 Above a limit it answers 429. It ends on Ctrl-C or SIGTERM and prints the audit

@@ -144,6 +144,7 @@ const (
 	HTTP4xx        Kind = "http_4xx"
 	HTTP5xx        Kind = "http_5xx"
 	RateLimited    Kind = "rate_limited"
+	Overloaded     Kind = "overloaded" // only by a rule of the user
 	QuotaExhausted Kind = "quota_exhausted"
 	Auth           Kind = "auth"
 	CircuitOpen    Kind = "circuit_open"
@@ -157,7 +158,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		InvalidRow, Render, DNS, Connect, TLS, Write, Timeout, Reset, BodyRead, BodyTooLarge,
-		Redirect, HTTP4xx, HTTP5xx, RateLimited, QuotaExhausted, Auth, CircuitOpen, Budget,
+		Redirect, HTTP4xx, HTTP5xx, RateLimited, Overloaded, QuotaExhausted, Auth, CircuitOpen, Budget,
 		Canceled, UnknownOutcome, IO,
 	}
 }

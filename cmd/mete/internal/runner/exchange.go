@@ -10,8 +10,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/mete/internal/journal"
-	"github.com/metehq/mete/cmd/mete/internal/record"
 	"github.com/metehq/mete/metehttp"
+	"github.com/metehq/mete/quota"
 )
 
 // Bodies says what becomes of response bodies.
@@ -32,6 +32,7 @@ const (
 // exchanged is what one attempt brought.
 type exchanged struct {
 	attempt  metehttp.Attempt
+	verdict  verdict
 	status   int
 	header   http.Header
 	body     *bytes.Buffer // to be given back
@@ -46,9 +47,10 @@ type exchanged struct {
 	conn     time.Duration
 }
 
-// exchange makes one attempt and reads its response to the end.
+// exchange makes one attempt, reads its response to the end and judges it.
 func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) *exchanged {
 	x := &exchanged{begun: time.Now()}
+	defer r.conclude(p, x)
 	timeout := p.spec.Timeout.Attempt
 	if q.timeout > 0 {
 		timeout = q.timeout
@@ -72,6 +74,9 @@ func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) 
 		x.status, x.header = resp.StatusCode, resp.Header
 		x.attempt.Err = r.read(x, resp.Body, p.spec.Timeout.Idle, cancel)
 		resp.Body.Close()
+		if x.body != nil {
+			x.attempt.Body = beginning(x.header, x.body.Bytes())
+		}
 	}
 	if x.attempt.Err != nil && r.hard.Err() == nil && ctx.Err() != nil {
 		x.attempt.Err = context.Cause(ctx) // whatever net/http made of it
@@ -107,26 +112,22 @@ func (r *run) read(x *exchanged, body io.Reader, idle time.Duration, cancel cont
 		defer timer.Stop()
 		body = &watched{body, timer, idle}
 	}
-	if r.o.Bodies == BodiesNone && r.o.Value == nil {
-		n, err := io.Copy(io.Discard, body)
-		x.bytes = n
-		return err
-	}
 	x.body = r.buffers.Get().(*bytes.Buffer)
 	x.body.Reset()
-	if r.o.Bodies == BodiesNone { // what the value is picked out of
-		n, err := x.body.ReadFrom(io.LimitReader(body, inline))
-		if x.bytes = n; err == nil {
-			n, err = io.Copy(io.Discard, body)
-			x.bytes += n
-		}
-		return err
+	// Even of a body that is not kept, the beginning says what the answer means.
+	most := int64(quota.MaxBody + 1)
+	if r.o.Bodies == BodiesAuto || r.o.Value != nil && r.o.Bodies == BodiesNone {
+		most = inline + 1
 	}
-	if r.o.Bodies != BodiesFile {
-		n, err := x.body.ReadFrom(io.LimitReader(body, inline+1))
-		if x.bytes = n; err != nil || n <= inline {
-			return err
-		}
+	n, err := x.body.ReadFrom(io.LimitReader(body, most))
+	x.bytes = n
+	switch {
+	case err != nil, r.o.Bodies == BodiesAuto && n < most:
+		return err
+	case r.o.Bodies == BodiesNone:
+		n, err = io.Copy(io.Discard, body)
+		x.bytes += n
+		return err
 	}
 	file, err := r.journal.NewBody()
 	if errors.Is(err, journal.ErrNoBodies) {
@@ -143,7 +144,7 @@ func (r *run) read(x *exchanged, body io.Reader, idle time.Duration, cancel cont
 	if _, err := out.Write(x.body.Bytes()); err != nil {
 		return err
 	}
-	n, err := io.Copy(out, body)
+	n, err = io.Copy(out, body)
 	x.bytes += n
 	return err
 }
@@ -185,25 +186,4 @@ func (r *run) discard(x *exchanged) {
 		r.buffers.Put(x.body)
 		x.body = nil
 	}
-}
-
-// kind names the failure of an attempt in records.
-func (x *exchanged) kind() record.Kind {
-	if _, ok := errors.AsType[*localError](x.attempt.Err); ok {
-		return record.IO
-	}
-	switch {
-	case x.attempt.Err == nil && x.tooLarge:
-		return record.BodyTooLarge
-	case x.attempt.Err != nil && x.sent.IsZero() && x.attempt.Wire == nil:
-		return record.Render
-	}
-	class := x.attempt.Class()
-	// Sent, not answered, and not safe to repeat: nobody knows whether it was
-	// done.
-	if x.attempt.Err != nil && x.attempt.Response == nil && !x.sent.IsZero() && !x.attempt.Outcome().Repeat &&
-		(class == metehttp.Reset || class == metehttp.Timeout || class == metehttp.Write) {
-		return record.UnknownOutcome
-	}
-	return record.Kind(class)
 }

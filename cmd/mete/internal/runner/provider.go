@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/classify"
 	"github.com/metehq/mete/cmd/mete/internal/config"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/progress"
@@ -29,6 +30,11 @@ type Spec struct {
 	Timeout    config.Timeout
 	Idempotent bool
 	MaxPause   time.Duration
+	// Preset is the dialect of its headers and errors; Classify says what its
+	// answers mean beside that, and RetryOn narrows what is repeated.
+	Preset   string
+	Classify classify.Rules
+	RetryOn  []string
 }
 
 // manyPlaces is how many places that rows name keep durable state and figures
@@ -54,6 +60,8 @@ type provider struct {
 	first   time.Time // start
 	last    time.Time
 	counts  progress.Provider
+	denied  int // answers in a row that refuse the shared credential
+	slow    sync.Once
 }
 
 // errParked ends the admission of a provider that cannot be used any more.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type request struct {
 	size   int64
 	has    bool
 	keyed  bool // the row's own Idempotency-Key: a repetition counts as one
+	shared bool // it carries a credential that other rows carry too
 	// timeout of an attempt; 0 is the provider's.
 	timeout time.Duration
 }
@@ -68,6 +70,10 @@ func (r *run) build(row *input.Row, p *provider) (*request, error) {
 		return nil, err
 	}
 	q.shown = r.shown(q.url)
+	q.shared = p.spec.Auth.Value.Reveal() != ""
+	for _, h := range slices.Concat(r.o.Headers, p.spec.Headers) {
+		q.shared = q.shared || row.Header.Get(h.Name) == "" && r.o.secretHeader(p, h.Name)
+	}
 	return q, nil
 }
 
@@ -198,6 +204,7 @@ func (r *run) redirect(q *request, status int, location string) (*request, error
 		next.header.Del("Content-Type")
 	}
 	if mete.HostKey(to) != mete.HostKey(q.url) {
+		next.shared = false
 		for _, name := range []string{"Authorization", "Cookie", "X-Api-Key", "Proxy-Authorization", "Www-Authenticate"} {
 			next.header.Del(name)
 		}

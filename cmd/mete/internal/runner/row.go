@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/classify"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 	"github.com/metehq/mete/quota"
@@ -56,7 +56,7 @@ func (r *run) send(rec *record.Record, row *input.Row, p *provider) error {
 			return err // it was refused, and has its record
 		}
 		to := ""
-		if x.attempt.Err == nil {
+		if x.attempt.Err == nil && x.verdict.rule == nil {
 			to = redirected(x)
 		}
 		if to == "" || hop == 10 {
@@ -142,10 +142,7 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		r.inFlight.Add(-1)
 		r.book(rec, p, permit, x, tries.Backoff()-backoff, tries.Attempts() > 1)
 		backoff = tries.Backoff()
-		outcome := x.attempt.Outcome()
-		if _, ok := errors.AsType[*localError](x.attempt.Err); ok {
-			outcome.Repeat = false
-		}
+		outcome := x.verdict.Outcome
 		again := tries.Again(outcome)
 		queued(rec, before, tries)
 		if pause := p.gate.Stats().Paused; outcome.Throttled && p.spec.MaxPause > 0 && pause > p.spec.MaxPause {
@@ -155,6 +152,14 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 			}
 			r.parkProvider(p, fmt.Sprintf("%s asks to stay away for %v, more than max_pause %v", p.name, pause.Round(time.Second), p.spec.MaxPause))
 			return nil, nil, errUnfinished
+		}
+		if why := r.hopeless(p, q, x); why != "" {
+			r.parkProvider(p, why)
+			if x.verdict.spent { // a resume sends the row again
+				r.discard(x)
+				permit.Release()
+				return nil, nil, errUnfinished
+			}
 		}
 		if again {
 			r.discard(x)
@@ -218,7 +223,7 @@ func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exch
 		// All that was not waiting, the work of this machine too, so that the
 		// parts of a row add up to its total.
 		Took:  max(x.end.Sub(rec.End)-w.Queue()-backoff-x.conn, 0),
-		Error: x.kind(),
+		Error: x.verdict.kind,
 	}
 	rec.End = x.end
 	if x.header != nil {
@@ -235,7 +240,7 @@ func (r *run) book(rec *record.Record, p *provider, permit *mete.Permit, x *exch
 		p.retried()
 		r.tally.retries.Add(1)
 	}
-	if x.attempt.Outcome().Throttled {
+	if x.verdict.Throttled {
 		p.throttled()
 		r.tally.throttled.Add(1)
 	}
@@ -253,8 +258,9 @@ func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
 	if !x.first.IsZero() && !x.sent.IsZero() {
 		rec.TTFB = x.first.Sub(x.sent)
 	}
+	rec.OK = x.verdict.rule != nil && x.verdict.rule.As == classify.OK
 	if rec.Error == nil && last.Error != "" {
-		rec.Error = &record.Error{Kind: last.Error, Phase: phase(x), Message: r.o.Mask(message(x)), Retryable: x.attempt.Outcome().Repeat}
+		rec.Error = &record.Error{Kind: last.Error, Phase: phase(x), Message: r.o.Mask(message(x)), Retryable: x.verdict.Repeat}
 	}
 	switch {
 	case x.file != nil && x.attempt.Err == nil:
@@ -265,7 +271,7 @@ func (r *run) finish(rec *record.Record, p *provider, x *exchanged) error {
 		}
 		rec.BodyFile, rec.Encoding = name, record.InFile
 	case x.body != nil && x.cut:
-	case x.body != nil && x.attempt.Response != nil && r.o.Bodies != BodiesNone:
+	case x.body != nil && x.attempt.Response != nil && r.o.Bodies == BodiesAuto:
 		rec.Body = x.body.Bytes()
 		if rec.Body == nil {
 			rec.Body = []byte{}
@@ -321,8 +327,12 @@ func message(x *exchanged) string {
 	switch {
 	case x.attempt.Err == nil && x.tooLarge:
 		return fmt.Sprintf("the body is larger than %d MiB, and without -o there is no place for it", largest>>20)
+	case x.verdict.rule != nil:
+		return x.verdict.Err.Error()
+	case x.attempt.Err == nil && x.status < 300:
+		return fmt.Sprintf("%s, but the body says %s", statusText(x.status), x.verdict.kind)
 	case x.attempt.Err == nil:
-		return fmt.Sprintf("%d %s", x.status, http.StatusText(x.status))
+		return statusText(x.status)
 	}
 	return x.attempt.Err.Error()
 }
@@ -337,7 +347,7 @@ func (r *run) fail(rec *record.Record, kind record.Kind, phase, message string) 
 // write appends the record and waits until it is written.
 func (r *run) write(rec *record.Record, p *provider) error {
 	if rec.DupOf == "" {
-		rec.OK = rec.Error == nil && rec.Status >= 200 && rec.Status < 300
+		rec.OK = rec.Error == nil && (rec.OK || rec.Status >= 200 && rec.Status < 300)
 	}
 	rec.Total = rec.End.Sub(rec.At)
 	rec.Bound = bound(rec)

@@ -23,6 +23,7 @@ type request struct {
 	length int64 // of the body
 	sum    [sha256.Size]byte
 	key    string // Idempotency-Key
+	said   string // the body that the query asks for
 }
 
 // ServeHTTP answers as the provider, and below /stub/ as the auditor.
@@ -157,8 +158,10 @@ func cut(w http.ResponseWriter) {
 }
 
 // path gives some paths their own status: /status/503, and /once/503/any the
-// first time it is asked.
-func (q *request) path() error {
+// first time it is asked. Then body=TEXT and header=NAME:VALUE in the query
+// give the answer a body and fields of its own, as for an error that comes with
+// a 200; that counts as a soft error.
+func (q *request) path(h http.Header) error {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(q.URL.Path, "/"), "/")
 	if kind != "status" && kind != "once" || q.status != 200 {
 		return nil
@@ -170,15 +173,23 @@ func (q *request) path() error {
 		return fmt.Errorf("%q is not a status from 200 to 599", code)
 	}
 	if kind == "once" {
-		h, _ := q.hashes()
+		sum, _ := q.hashes()
 		q.s.mu.Lock()
-		first := q.s.ledger.first(h)
+		first := q.s.ledger.first(sum)
 		q.s.mu.Unlock()
 		if !first {
 			return nil
 		}
 	}
 	q.status = status
+	asked := q.URL.Query()
+	q.said = asked.Get("body")
+	q.soft = q.said != ""
+	for _, field := range asked["header"] {
+		if name, value, ok := strings.Cut(field, ":"); ok {
+			h.Set(strings.TrimSpace(name), strings.TrimSpace(value))
+		}
+	}
 	return nil
 }
 
@@ -196,7 +207,8 @@ func (q *request) answer(w http.ResponseWriter, leave func(ending)) {
 		buf = q.c.buf[:0]
 	}
 	pad := 0
-	problem := q.path()
+	h["Content-Type"] = []string{"application/json"}
+	problem := q.path(h)
 	switch {
 	case !q.accepted:
 		buf = append(buf, refusal(cfg.Headers)...)
@@ -204,6 +216,8 @@ func (q *request) answer(w http.ResponseWriter, leave func(ending)) {
 		buf = appendJSON(append(buf, `{"error":`...), problem.Error())
 		buf = append(buf, "}\n"...)
 	case q.status == 204 || q.status == 304:
+	case q.said != "":
+		buf = append(append(buf, q.said...), '\n')
 	case q.status == 200 && q.soft:
 		buf = q.appendEcho(append(buf, `{"status":"OVER_QUERY_LIMIT",`...))
 		buf = append(buf, "}\n"...)
@@ -224,7 +238,6 @@ func (q *request) answer(w http.ResponseWriter, leave func(ending)) {
 	if q.c != nil {
 		q.c.buf = buf
 	}
-	h["Content-Type"] = []string{"application/json"}
 	const tail = "\"}\n"
 	if pad > 0 {
 		h.Set("Content-Length", strconv.Itoa(len(buf)+pad+len(tail)))
