@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/progress"
+	"github.com/metehq/mete/cmd/mete/internal/results"
 	"github.com/metehq/mete/sizing"
 )
 
@@ -19,7 +22,7 @@ func newPlanCommand() *cobra.Command {
 	var in sizing.Input
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "plan --rate N/PERIOD --latency DURATION",
+		Use:   "plan --rate N/PERIOD {--latency DURATION | RESULTS…}",
 		Short: "Compute how many calls to keep in flight (Little's law)",
 		Long: `Compute how many calls to keep in flight at once.
 
@@ -28,27 +31,42 @@ from how long they take (Little's law): 50/s x 200ms = 10. That figure, doubled
 for slower calls, is the concurrency to set. A connection pool, memory or
 processors may allow less; the least of them decides, and mete says which.
 
-This is a computed start. Measure with real calls, and correct it.`,
+RESULTS are files that mete run has written: the latency is then the median of
+the calls in them. Without any this is a computed start: measure with real calls
+(mete tune), and correct it.`,
 		Example: `  # 50 calls a second that take 200 ms each
   mete plan --rate 50/s --latency 200ms
 
   # How long will a million rows take, and does the pool of 20 carry it?
   mete plan --rate 500/m --latency 2.5s --pool 20 --requests 1000000
 
+  # from the calls of a run instead of a guess
+  mete plan out.jsonl --rate 50/s
+
   # Large responses: no more in flight than memory holds; for a script
   mete plan --rate 50/s --latency 200ms --memory 512MiB --response-size 8MiB --json`,
-		Args:          cobra.NoArgs,
+		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, files []string) error {
+			measured := progress.Quantiles{}
+			if len(files) > 0 {
+				var err error
+				if measured, err = measure(cmd, files, &in); err != nil {
+					return err
+				}
+			}
 			p, err := sizing.For(in)
 			if err != nil {
 				return fmt.Errorf("plan: %w", err)
 			}
+			if measured.Mean > 2*measured.P50 {
+				p.Warnings = append(p.Warnings, fmt.Sprintf("slow calls take far longer than the median: the mean is %s; a higher --headroom carries them", span(measured.Mean)))
+			}
 			if asJSON {
 				return writePlanJSON(cmd.OutOrStdout(), p)
 			}
-			return writePlan(cmd.OutOrStdout(), in, p)
+			return writePlan(cmd.OutOrStdout(), in, p, measured)
 		},
 	}
 	f := cmd.Flags()
@@ -66,8 +84,32 @@ This is a computed start. Measure with real calls, and correct it.`,
 	return cmd
 }
 
-func writePlan(w io.Writer, in sizing.Input, p sizing.Plan) error {
+// measure takes the latency from the calls in result files.
+func measure(cmd *cobra.Command, files []string, in *sizing.Input) (progress.Quantiles, error) {
+	if in.Latency > 0 {
+		return progress.Quantiles{}, errors.New("plan: give --latency or result files, not both")
+	}
+	s, err := results.Collect(&results.Input{Paths: files, Stdin: cmd.InOrStdin()}, results.NoGroup)
+	if err != nil {
+		return progress.Quantiles{}, fmt.Errorf("plan: %w", err)
+	}
+	q := s.Total.Latency()
+	if q.Count == 0 {
+		return q, fmt.Errorf("plan: no call in %s was answered: there is no latency to plan with", strings.Join(files, ", "))
+	}
+	in.Latency = q.P50.Round(10 * time.Microsecond)
+	if q.P50 > 100*time.Millisecond {
+		in.Latency = q.P50.Round(time.Millisecond)
+	}
+	in.Latency = max(in.Latency, 10*time.Microsecond)
+	return q, nil
+}
+
+func writePlan(w io.Writer, in sizing.Input, p sizing.Plan, measured progress.Quantiles) error {
 	var b strings.Builder
+	if measured.Count > 0 {
+		fmt.Fprintf(&b, "measured    p50 %s, mean %s, p95 %s of %d calls\n", span(measured.P50), span(measured.Mean), span(measured.P95), measured.Count)
+	}
 	fmt.Fprintf(&b, "permits     %d   (mete run -c %d)\n", p.Permits, p.Permits)
 	fmt.Fprintf(&b, "decided by  %s\n", p.DecidedBy)
 	fmt.Fprintf(&b, "because     %s\n", p.Comment)

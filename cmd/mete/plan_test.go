@@ -73,7 +73,9 @@ func TestPlanErrors(t *testing.T) {
 		"--rate 50/s --latency 1s --memory 5XB":   "like 512MiB",
 		"--rate 50/s --latency 1s --memory 1MiB --response-size 10MiB": "does not fit",
 		"--rate 50/s --latency 1s --requests -5":                       "above 0",
-		"--rate 50/s --latency 1s extra":                               "extra",
+		"--rate 50/s --latency 1s extra":                               "--latency or result files, not both",
+		"--rate 50/s does-not-exist.jsonl":                             "does-not-exist.jsonl",
+		"--rate 50/s testdata/plan/unanswered.jsonl":                   "no call in testdata/plan/unanswered.jsonl was answered",
 	} {
 		out, err := runPlan(strings.Fields(args)...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || out != "" {
@@ -123,5 +125,20 @@ func TestSpan(t *testing.T) {
 		if got := span(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
+	}
+}
+
+// The latency is the median of real calls, which a few slow ones do not move;
+// but they are mentioned, for Little's law is about the mean.
+func TestPlanFromResults(t *testing.T) {
+	got, err := runPlan("testdata/plan/measured.jsonl", "--rate", "50/s")
+	want := `measured    p50 200.703ms, mean 1s, p95 4.2s of 5 calls
+permits     21   (mete run -c 21)
+decided by  rate
+because     50/s x 201ms = 10.05 in flight (Little), x 2 headroom = 21
+warning     slow calls take far longer than the median: the mean is 1s; a higher --headroom carries them
+`
+	if err != nil || got != want {
+		t.Errorf("%v\n%s", err, got)
 	}
 }

@@ -35,6 +35,9 @@ type Summary struct {
 	Latency Quantiles
 	// WaitBuckets is the distribution of Wait; see Latency.Buckets.
 	WaitBuckets []Bucket
+	// WaitsApart are the waits of attempts by bound, all limits together, and
+	// the back-offs of rows.
+	WaitsApart []WaitHistogram
 
 	// Errors are the kinds of errors of failed rows; the five most frequent
 	// are shown.
@@ -85,6 +88,14 @@ func (p Provider) Achieved() float64 {
 type Wait struct {
 	Bound string
 	Total time.Duration
+}
+
+// WaitHistogram is how waits for one bound are spread; those that did not wait
+// for it do not count.
+type WaitHistogram struct {
+	Bound string
+	Quantiles
+	Buckets []Bucket // see Latency.Buckets
 }
 
 // ErrorCount is a kind of error, how many rows it failed, and the id of one.

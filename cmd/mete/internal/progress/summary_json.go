@@ -23,6 +23,7 @@ type summaryJSON struct {
 	LatencyMS  quantilesJSON    `json:"latency_ms"`
 	WaitMS     quantilesJSON    `json:"wait_ms"`
 	WaitCounts []bucketJSON     `json:"wait_buckets"`
+	WaitsApart []histogramJSON  `json:"wait_histograms"`
 	Errors     []errorJSON      `json:"errors"`
 	Output     *string          `json:"output"`
 	Resume     *string          `json:"resume"`
@@ -74,6 +75,12 @@ type bucketJSON struct {
 	Count int64    `json:"count"`
 }
 
+type histogramJSON struct {
+	Bound   string        `json:"bound"`
+	MS      quantilesJSON `json:"wait_ms"`
+	Buckets []bucketJSON  `json:"buckets"`
+}
+
 type errorJSON struct {
 	Kind    string `json:"kind"`
 	Count   int64  `json:"count"`
@@ -97,7 +104,8 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 		Diagnosis:  s.Diagnosis(),
 		LatencyMS:  milliseconds(s.Latency),
 		WaitMS:     milliseconds(s.Wait),
-		WaitCounts: []bucketJSON{},
+		WaitCounts: bucketsJSON(s.WaitBuckets),
+		WaitsApart: []histogramJSON{},
 		Errors:     []errorJSON{},
 		Output:     orNull(s.Output, s.Output != ""),
 		Resume:     orNull(s.Resume, s.Resume != ""),
@@ -128,8 +136,8 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 	for _, sh := range shares(s.Waits) {
 		out.Waits = append(out.Waits, waitJSON{sh.bound, decimals(totals[sh.bound].Seconds(), 3), decimals(sh.part, 4)})
 	}
-	for _, b := range s.WaitBuckets {
-		out.WaitCounts = append(out.WaitCounts, bucketJSON{orNull(b.AtMost.Seconds(), b.AtMost > 0), b.Count})
+	for _, h := range s.WaitsApart {
+		out.WaitsApart = append(out.WaitsApart, histogramJSON{Printable(h.Bound), milliseconds(h.Quantiles), bucketsJSON(h.Buckets)})
 	}
 	for _, e := range s.top() {
 		out.Errors = append(out.Errors, errorJSON(e))
@@ -137,6 +145,14 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(out)
+}
+
+func bucketsJSON(bs []Bucket) []bucketJSON {
+	out := []bucketJSON{}
+	for _, b := range bs {
+		out = append(out, bucketJSON{orNull(b.AtMost.Seconds(), b.AtMost > 0), b.Count})
+	}
+	return out
 }
 
 func orNull[T any](v T, known bool) *T {

@@ -34,8 +34,9 @@ func finished() *Summary {
 		}},
 		Waits:   []Wait{{"semaphore", 90 * time.Minute}, {"limit:50/s", 97 * time.Hour}, {"conn", 3 * time.Second}},
 		Latency: latency.Quantiles(), Wait: wait.Quantiles(), WaitBuckets: wait.Buckets(),
-		Errors: []ErrorCount{{"http_4xx", 12, "addr-40231"}, {"http_5xx", 196, "addr-17"}},
-		Output: "out.jsonl",
+		WaitsApart: []WaitHistogram{{"limit", wait.Quantiles(), wait.Buckets()}, {"pause", Quantiles{}, nil}},
+		Errors:     []ErrorCount{{"http_4xx", 12, "addr-40231"}, {"http_5xx", 196, "addr-17"}},
+		Output:     "out.jsonl",
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/metehq/mete/cmd/mete/internal/progress"
 )
 
 // Group says what records are grouped by.
@@ -59,6 +61,9 @@ type Totals struct {
 	latency     latencies
 	starts      starts
 }
+
+// Latency is how long attempts took on the wire.
+func (t *Totals) Latency() progress.Quantiles { return t.latency.quantiles() }
 
 // Kind counts the records with one kind of error and names the first.
 type Kind struct {

@@ -18,6 +18,7 @@ type Tally struct {
 	throttled atomic.Int64
 	latency   progress.Latency
 	queue     progress.Latency
+	waits     [len(waitNames)]progress.Latency // apart by bound
 
 	mu       sync.Mutex
 	rows     progress.Rows
@@ -28,6 +29,19 @@ type Tally struct {
 	recent   [2]recent // the last two spans of five seconds
 	samples  []sample  // of the last ten seconds
 	lap      lap
+}
+
+// waitNames are the bounds whose waits have a histogram each, with all limits
+// as one.
+var waitNames = [...]string{"semaphore", "limit", "pause", "breaker", "store", "conn", "backoff"}
+
+// apart records waits by bound; one that did not occur is none.
+func (t *Tally) apart(waits ...time.Duration) {
+	for i, d := range waits {
+		if d > 0 {
+			t.waits[i].Record(d)
+		}
+	}
 }
 
 // recent is what happened in a span of a few seconds.
@@ -66,6 +80,7 @@ func (t *Tally) turn(now time.Time) {
 
 func (t *Tally) waited(w mete.Waits, conn time.Duration) {
 	t.queue.Record(w.Queue())
+	t.apart(w.Semaphore, w.Limit, w.Pause, w.Breaker, w.Store, conn)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.conn += conn
@@ -93,6 +108,7 @@ func (t *Tally) duplicate() {
 
 // finished counts a row that has its record.
 func (t *Tally) finished(r *record.Record) {
+	t.apart(0, 0, 0, 0, 0, 0, r.Waits.Backoff)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rows.Done++
@@ -252,6 +268,11 @@ func (n *Runner) Summary() progress.Summary {
 	}
 	for bound, d := range r.blocked() {
 		s.Waits = append(s.Waits, progress.Wait{Bound: bound, Total: d})
+	}
+	for i, name := range waitNames {
+		if q := t.waits[i].Quantiles(); q.Count > 0 {
+			s.WaitsApart = append(s.WaitsApart, progress.WaitHistogram{Bound: name, Quantiles: q, Buckets: t.waits[i].Buckets()})
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
