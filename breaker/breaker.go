@@ -100,9 +100,13 @@ type Circuit struct {
 	leases     uint64
 	leaseEnds  time.Duration
 	successes  int
-	counts     [slices]struct{ calls, failures int }
-	slice      int64 // number of the newest slice
+	counts     [slices]tally
+	sum        tally         // of counts
+	slice      int64         // number of the newest slice
+	ends       time.Duration // when the newest slice does
 }
+
+type tally struct{ calls, failures int }
 
 // New returns a closed circuit.
 func New(cfg Config) *Circuit {
@@ -110,7 +114,14 @@ func New(cfg Config) *Circuit {
 }
 
 // Update changes the configuration. The state stays.
-func (c *Circuit) Update(cfg Config) { c.cfg = cfg.filled() }
+func (c *Circuit) Update(cfg Config) {
+	c.cfg = cfg.filled()
+	c.ends = 0
+}
+
+// Counts reports whether results matter now: the circuit may open, or it is
+// not closed.
+func (c *Circuit) Counts() bool { return c.cfg.Failures > 0 || c.state != Closed }
 
 // State is what the circuit does with calls at now.
 func (c *Circuit) State(now time.Duration) State {
@@ -173,11 +184,11 @@ func (c *Circuit) End(now time.Duration, t Ticket, r Result) (opened bool) {
 		}
 		return false
 	}
-	if r == Ignored {
+	if r == Ignored || c.cfg.Failures == 0 {
 		return false
 	}
-	calls, failures := c.count(now, r)
-	if c.cfg.Failures > 0 && calls >= c.cfg.Calls && float64(failures) >= c.cfg.Failures*float64(calls) {
+	c.count(now, r)
+	if n := c.sum; n.failures > 0 && n.calls >= c.cfg.Calls && float64(n.failures) >= c.cfg.Failures*float64(n.calls) {
 		c.open(now)
 		return true
 	}
@@ -193,27 +204,41 @@ func (c *Circuit) turn(s State) {
 	c.state = s
 	c.generation++
 	c.lease, c.successes = 0, 0
-	clear(c.counts[:])
+	c.forget()
 }
 
-// count adds a result and sums up the window.
-func (c *Circuit) count(now time.Duration, r Result) (calls, failures int) {
-	n := int64(now / max(c.cfg.Window/slices, 1))
+func (c *Circuit) forget() {
+	clear(c.counts[:])
+	c.sum = tally{}
+}
+
+// count adds a result to the window.
+func (c *Circuit) count(now time.Duration, r Result) {
+	if now >= c.ends {
+		c.move(now)
+	}
+	newest := &c.counts[c.slice%slices]
+	newest.calls++
+	c.sum.calls++
+	if r == Failure {
+		newest.failures++
+		c.sum.failures++
+	}
+}
+
+// move makes the slice in which now lies the newest one.
+func (c *Circuit) move(now time.Duration) {
+	width := max(c.cfg.Window/slices, 1)
+	n := int64(now / width)
 	if n-c.slice >= slices || n < c.slice {
-		clear(c.counts[:])
+		c.forget()
 		c.slice = n
 	}
 	for ; c.slice < n; c.slice++ {
-		c.counts[(c.slice+1)%slices] = struct{ calls, failures int }{}
+		oldest := &c.counts[(c.slice+1)%slices]
+		c.sum.calls -= oldest.calls
+		c.sum.failures -= oldest.failures
+		*oldest = tally{}
 	}
-	newest := &c.counts[n%slices]
-	newest.calls++
-	if r == Failure {
-		newest.failures++
-	}
-	for _, s := range c.counts {
-		calls += s.calls
-		failures += s.failures
-	}
-	return calls, failures
+	c.ends = time.Duration(n+1) * width
 }
