@@ -14,7 +14,7 @@ import (
 // ErrInvalidCall, and nothing was charged.
 func (g *Gate) Acquire(ctx context.Context, call Call) (*Permit, error) {
 	p := &Permit{}
-	if err := g.admit(ctx, call, p, nil); err != nil {
+	if err := g.admit(ctx, &call, p, nil); err != nil {
 		return nil, err
 	}
 	g.admitted(p, 1)
@@ -46,7 +46,7 @@ func (g *Gate) try(call Call, born time.Duration) (*Permit, bool) {
 	p := &Permit{}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.prepare(p, call) != nil || g.q.closed || (g.q.waiting > 0 && g.q.head().born <= born) {
+	if g.prepare(p, &call) != nil || g.q.closed || (g.q.waiting > 0 && g.q.head().born <= born) {
 		return nil, false
 	}
 	now := g.now()
@@ -63,7 +63,7 @@ func (g *Gate) try(call Call, born time.Duration) (*Permit, bool) {
 }
 
 // prepare fills in what the call asks for.
-func (g *Gate) prepare(p *Permit, call Call) error {
+func (g *Gate) prepare(p *Permit, call *Call) error {
 	q := &g.q
 	if call.Weight < 0 {
 		return fmt.Errorf("%w: gate %s: weight %d", ErrInvalidCall, g.name, call.Weight)
@@ -124,7 +124,7 @@ func (g *Gate) started(p *Permit, again bool) {
 }
 
 // admit waits for the grant of p. again is set for a repeated attempt.
-func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) error {
+func (g *Gate) admit(ctx context.Context, call *Call, p *Permit, again *Tries) error {
 	if err := ctx.Err(); err != nil {
 		return g.reject(&Rejected{Reason: ended(err), Last: err}, again)
 	}
@@ -140,19 +140,25 @@ func (g *Gate) admit(ctx context.Context, call Call, p *Permit, again *Tries) er
 	now := g.now()
 	q.book(now)
 	q.pace(now)
-	if q.closed {
-		return g.rejectAndUnlock(Draining, noBound, 0, again)
-	}
-	if r, bound := q.impossible(p.lane, p.weight, p.costs); r != "" {
-		return g.rejectAndUnlock(r, bound, 0, again)
-	}
-	if q.waiting == 0 || p.lane.holders {
+	if !q.closed && (q.waiting == 0 || p.lane.holders) {
 		if bound, _ := q.check(now, p.lane, p.weight, p.costs); bound == noBound {
 			q.grant(now, p)
 			g.started(p, again != nil)
 			g.mu.Unlock()
 			return nil
 		}
+	}
+	return g.wait(ctx, now, call, p, again)
+}
+
+// wait queues for the grant of p, which cannot be now. It releases the lock.
+func (g *Gate) wait(ctx context.Context, now time.Duration, call *Call, p *Permit, again *Tries) error {
+	q := &g.q
+	if q.closed {
+		return g.rejectAndUnlock(Draining, noBound, 0, again)
+	}
+	if r, bound := q.impossible(p.lane, p.weight, p.costs); r != "" {
+		return g.rejectAndUnlock(r, bound, 0, again)
 	}
 	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, named: call.Costs, permit: p, born: now, again: again != nil, patient: call.Patient, maxPause: call.MaxPause, ready: make(chan struct{}, 1)}
 	if again != nil {

@@ -63,7 +63,7 @@ func AcquireAll(ctx context.Context, at ...At) (Permits, error) {
 		if wait >= 0 {
 			t := Tries{gate: at[wait].Gate, born: max(born.Sub(at[wait].Gate.base), 0)}
 			p := &Permit{}
-			if err := t.gate.admit(ctx, at[wait].Call, p, &t); err != nil {
+			if err := t.gate.admit(ctx, &at[wait].Call, p, &t); err != nil {
 				if r, ok := errors.AsType[*Rejected](err); ok {
 					r.Waited = time.Since(born)
 				}

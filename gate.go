@@ -107,6 +107,10 @@ func (g *Gate) now() time.Duration {
 // stepAndUnlock grants what can be granted, arms the timer, releases the lock
 // and wakes those who were granted or refused.
 func (g *Gate) stepAndUnlock(now time.Duration) {
+	if g.q.idle() && g.timer == nil {
+		g.mu.Unlock()
+		return
+	}
 	g.q.book(now)
 	// Who may start in the instant in which its patience ends does start.
 	again := g.q.step(now)
@@ -155,6 +159,17 @@ func (g *Gate) tick() {
 	now := g.now()
 	g.q.book(now)
 	g.stepAndUnlock(now)
+}
+
+// quiet reports whether nobody waits for what a permit gives back, so that it
+// does not matter when that is. The caller holds the lock.
+func (g *Gate) quiet() bool { return g.q.waiting == 0 && g.lost == nil }
+
+// calm reports whether a success teaches nothing either. Then its time is of
+// no interest and the clock, which costs as much as all the rest of a release,
+// need not be read.
+func (g *Gate) calm() bool {
+	return g.quiet() && !g.q.circuit.Counts() && !g.q.pause.probing && g.cfg.Load().Observer == nil
 }
 
 // Pause closes the provider for d, for everybody: nothing starts until then,

@@ -153,9 +153,13 @@ func (p *Permit) end(refund bool) {
 		g.mu.Unlock()
 		return
 	}
-	now := g.now()
+	now := g.last
+	answered := p.attempt == nil && !refund && p.clear()
+	if refund || !p.clear() || !g.quiet() || answered && !g.calm() {
+		now = g.now()
+	}
 	g.q.book(now)
-	if p.attempt == nil && !refund && (p.sent || !p.wire) {
+	if answered {
 		g.q.answered(now, p)
 		g.q.ended(now, p, breaker.Success)
 	}
@@ -181,7 +185,7 @@ func (p *Permit) Replay(ctx context.Context) error {
 	g.mu.Lock()
 	g.q.pause.ended(p) // a probe that was lost is tried again
 	g.mu.Unlock()
-	err := g.admit(ctx, Call{Wire: p.wire}, again, &Tries{gate: g})
+	err := g.admit(ctx, &Call{Wire: p.wire}, again, &Tries{gate: g})
 	late := errors.Is(err, ErrDraining) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrNever)
 	if err != nil && !late {
 		return err
@@ -207,6 +211,9 @@ func (p *Permit) Replay(ctx context.Context) error {
 	g.stepAndUnlock(now)
 	return nil
 }
+
+// clear reports whether what the permit paid stays as it is at its release.
+func (p *Permit) clear() bool { return p.sent || !p.wire }
 
 // release ends a permit. A refund of a start that went to the wire is not
 // possible: the provider has counted it.

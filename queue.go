@@ -149,6 +149,10 @@ func (q *queue) spent(now time.Duration, w *waiter, bound int, until time.Durati
 	return l.Calendar != "" && (l.Budget && wait > turn || w.maxPause > 0 && wait > w.maxPause)
 }
 
+// idle reports whether there is nothing to step: nobody waits or has waited
+// since the last step.
+func (q *queue) idle() bool { return q.waiting == 0 && q.bound == noBound && q.wake == nil }
+
 // step grants whoever may start now, and reports when to step again.
 func (q *queue) step(now time.Duration) (again time.Duration) {
 	again = meter.Later

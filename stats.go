@@ -93,7 +93,7 @@ func (g *Gate) Peek(call Call) (time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var p Permit
-	if err := g.prepare(&p, call); err != nil {
+	if err := g.prepare(&p, &call); err != nil {
 		return 0, err
 	}
 	now := g.now()

@@ -95,25 +95,15 @@ func (t *Tries) Next() (*Permit, error) {
 	a := &attempt{parent: t.ctx, whole: t.cancel}
 	p := &a.own
 	a.permit, p.attempt = p, a
-	if t.delay > 0 {
-		start := time.Now()
-		timer := time.NewTimer(t.delay)
-		select {
-		case <-timer.C:
-		case <-t.ctx.Done():
-			timer.Stop()
-		}
-		t.backoff += time.Since(start)
-		t.delay = 0
-	}
 	var again *Tries
 	if t.n > 0 {
 		again = t
+		t.stayAway()
 	}
 	if t.kept != nil {
 		p.lane = g.holders()
 	}
-	if err := g.admit(t.ctx, t.call, p, again); err != nil {
+	if err := g.admit(t.ctx, &t.call, p, again); err != nil {
 		t.kept.Release()
 		t.kept = nil
 		if t.cancel != nil {
@@ -129,15 +119,34 @@ func (t *Tries) Next() (*Permit, error) {
 		g.mu.Unlock()
 	}
 	if t.n == 0 {
-		t.born = p.granted - p.Waits().Queue()
+		t.born = p.granted
 	}
-	t.n++
 	if p.waits != nil {
+		if t.n == 0 {
+			t.born -= p.waits.Queue()
+		}
 		t.waits = t.waits.add(*p.waits)
 	}
+	t.n++
 	t.permit, t.attempt = p, a
 	g.admitted(p, t.n)
 	return p, nil
+}
+
+// stayAway waits out the back-off, unless the call ends before.
+func (t *Tries) stayAway() {
+	if t.delay <= 0 {
+		return
+	}
+	start := time.Now()
+	timer := time.NewTimer(t.delay)
+	select {
+	case <-timer.C:
+	case <-t.ctx.Done():
+		timer.Stop()
+	}
+	t.backoff += time.Since(start)
+	t.delay = 0
 }
 
 // Context is the context of the attempt that Next began. It carries the permit
@@ -181,7 +190,10 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	g, p := t.gate, t.permit
 	t.last = o.Err
 	g.mu.Lock()
-	now := g.now()
+	now := g.last
+	if o.Err != nil || o.Throttled || !g.calm() || !p.clear() {
+		now = g.now()
+	}
 	g.q.book(now)
 	at, closed := now, g.q.pause.until
 	switch {
@@ -313,10 +325,8 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 // With up to two limits an admission costs one allocation, and another one or
 // more if there is an attempt timeout and fn asks for ctx.Done.
 func Do(ctx context.Context, g *Gate, call Call, fn func(context.Context) error) error {
-	_, err := Get(ctx, g, call, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, fn(ctx)
-	})
-	return err
+	_, err := do(ctx, g, call, 0, fn)
+	return unmarked(err)
 }
 
 // Get is Do for a function with a result. After an error the result is the
@@ -334,41 +344,45 @@ func unmarked(err error) error {
 	return err
 }
 
-// get is Get with at most limit attempts, if that is above 0. It tells how
-// many there were.
+// get is do for a function with a result.
 func get[T any](ctx context.Context, g *Gate, call Call, limit int, fn func(context.Context) (T, error)) (v T, attempts int, err error) {
+	attempts, err = do(ctx, g, call, limit, func(ctx context.Context) (err error) {
+		v, err = fn(ctx)
+		return err
+	})
+	return v, attempts, err
+}
+
+// do is Do with at most limit attempts, if that is above 0. It tells how many
+// there were.
+func do(ctx context.Context, g *Gate, call Call, limit int, fn func(context.Context) error) (attempts int, err error) {
 	if d := g.cfg.Load().Total; d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
 	t := Tries{gate: g, ctx: ctx, call: call, limit: limit}
+	running := false
+	defer func() {
+		if running { // fn has not returned
+			t.permit.Release()
+		}
+	}()
 	for {
 		if _, err := t.Next(); err != nil {
-			return v, t.n, err
+			return t.n, err
 		}
-		v, err = once(t.attempt, fn)
+		running = true
+		err = fn(t.attempt)
+		running = false
 		if t.ended(outcome(ctx, err), true) {
 			continue
 		}
 		if t.refusal != nil {
 			err = t.refusal
 		}
-		return v, t.n, err
+		return t.n, err
 	}
-}
-
-// once runs an attempt and frees the permit if fn does not return.
-func once[T any](a *attempt, fn func(context.Context) (T, error)) (v T, err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			a.permit.Release()
-		}
-	}()
-	v, err = fn(a)
-	returned = true
-	return v, err
 }
 
 // outcome reads the error of a plain function.

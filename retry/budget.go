@@ -15,7 +15,9 @@ const reserve = 10
 
 // First pays in for a first attempt.
 func (b *Budget) First() {
-	b.spent = max(b.spent-b.Share, 0)
+	if b.spent > 0 {
+		b.spent = max(b.spent-b.Share, 0)
+	}
 }
 
 // Again takes one repetition out, or reports that the budget is used up.
