@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"time"
+
+	"github.com/metehq/mete/adaptive"
 )
 
 // limiter is what the simulation needs of an algorithm.
@@ -18,6 +20,7 @@ type limiter interface {
 type ticket struct {
 	at       time.Duration
 	inFlight int
+	ours     adaptive.Ticket
 }
 
 type outcome uint8
