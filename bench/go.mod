@@ -7,6 +7,7 @@ require (
 	github.com/failsafe-go/failsafe-go v0.9.7
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/metehq/mete v0.0.0-00010101000000-000000000000
+	github.com/puzpuzpuz/xsync/v4 v4.5.0
 	github.com/sethvargo/go-limiter v0.7.1
 	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/sourcegraph/conc v0.3.0

@@ -85,3 +85,21 @@ func ExampleLimiter_Take() {
 	fmt.Println(limiter.Stats().Free >= 90_000-1200)
 	// Output: true
 }
+
+// Each tenant may call 3 times in a burst and once a second from then on.
+func ExampleKeyed() {
+	limiter, err := rate.NewKeyed(rate.Bucket{N: 1, Per: time.Second, Burst: 3}, 1_000_000)
+	if err != nil {
+		panic(err)
+	}
+	for range 3 {
+		limiter.Allow("tenant-17", 1)
+	}
+	ok, retryAfter := limiter.Allow("tenant-17", 1)
+	fmt.Println(ok, retryAfter.Round(time.Second))
+	ok, _ = limiter.Allow("tenant-18", 1)
+	fmt.Println(ok)
+	// Output:
+	// false 1s
+	// true
+}

@@ -68,6 +68,15 @@ func (l *woken) push(w *waiter) {
 	l.tail = w
 }
 
+func (l *woken) wake() {
+	for w := l.head; w != nil; {
+		// Once it is told, a waiter may be used for somebody else.
+		next := w.next
+		w.ready <- struct{}{}
+		w = next
+	}
+}
+
 // wait gets in line for n units and books them in g, if that is not nil. The
 // caller holds mu, which wait releases.
 func (l *Limiter) wait(ctx context.Context, now time.Duration, n int64, g *Grant) error {
@@ -170,12 +179,7 @@ func (l *Limiter) stepUnlockWake(now time.Duration, list woken) {
 	}
 	l.arm(now, again)
 	l.mu.Unlock()
-	for w := list.head; w != nil; {
-		// Once it is told, a waiter may be used for somebody else.
-		next := w.next
-		w.ready <- struct{}{}
-		w = next
-	}
+	list.wake()
 }
 
 // recheck bounds the sleep of those who wait for a calendar: the wall clock

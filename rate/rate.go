@@ -11,7 +11,7 @@
 //
 // [Limiter.Allow] asks without waiting, [Limiter.Wait] waits in line,
 // [Limiter.Take] waits too and gives a [Grant] whose true cost is settled
-// later.
+// later. A [Keyed] is a bucket for each of up to millions of keys.
 //
 //	limiter, err := rate.New(rate.Window{N: 50, Per: time.Second})
 //	...
