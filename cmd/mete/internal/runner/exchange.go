@@ -69,7 +69,7 @@ func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) 
 		return x
 	}
 	resp, err := p.client.RoundTrip(req)
-	x.attempt = metehttp.Attempt{Request: req, Response: resp, Err: err, Wire: wire, Replayable: true, Idempotent: safe}
+	x.attempt = metehttp.Attempt{Request: req, Response: resp, Err: err, Wire: wire, Replayable: true, Idempotent: safe, Provider: p.spec.Preset}
 	if err == nil {
 		x.status, x.header = resp.StatusCode, resp.Header
 		x.attempt.Err = r.read(x, resp.Body, p.spec.Timeout.Idle, cancel)

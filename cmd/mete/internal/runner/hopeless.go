@@ -35,7 +35,7 @@ func (p *provider) denies(q *request, x *exchanged) bool {
 // hopeless tells why no other request to the provider can succeed either;
 // empty if one may.
 func (r *run) hopeless(p *provider, q *request, x *exchanged) string {
-	spent := x.verdict.spent
+	spent := x.verdict.Terminal
 	if !spent && !p.denies(q, x) {
 		return ""
 	}

@@ -143,6 +143,10 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		r.book(rec, p, permit, x, tries.Backoff()-backoff, tries.Attempts() > 1)
 		backoff = tries.Backoff()
 		outcome := x.verdict.Outcome
+		why := r.hopeless(p, q, x)
+		if why != "" {
+			r.parkProvider(p, why)
+		}
 		again := tries.Again(outcome)
 		queued(rec, before, tries)
 		if pause := p.gate.Stats().Paused; outcome.Throttled && p.spec.MaxPause > 0 && pause > p.spec.MaxPause {
@@ -153,13 +157,10 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 			r.parkProvider(p, fmt.Sprintf("%s asks to stay away for %v, more than max_pause %v", p.name, pause.Round(time.Second), p.spec.MaxPause))
 			return nil, nil, errUnfinished
 		}
-		if why := r.hopeless(p, q, x); why != "" {
-			r.parkProvider(p, why)
-			if x.verdict.spent { // a resume sends the row again
-				r.discard(x)
-				permit.Release()
-				return nil, nil, errUnfinished
-			}
+		if outcome.Terminal { // a resume sends the row again
+			r.discard(x)
+			permit.Release()
+			return nil, nil, errUnfinished
 		}
 		if again {
 			r.discard(x)
@@ -201,6 +202,9 @@ func (r *run) refused(rec *record.Record, p *provider, tries *mete.Tries, err er
 	}
 	switch rej.Reason {
 	case mete.Canceled, mete.Draining, mete.Deadline:
+		return errUnfinished
+	case mete.Exhausted:
+		r.parkProvider(p, p.name+" has no quota left, as it said before; when it has, go on with --resume")
 		return errUnfinished
 	case mete.Never:
 		r.parkProvider(p, p.name+" is limited to nothing ("+rej.Bound+"): raise the limit")

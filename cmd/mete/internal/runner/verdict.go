@@ -24,9 +24,6 @@ type verdict struct {
 	mete.Outcome
 	kind record.Kind // empty is success
 	rule *classify.Rule
-	// spent says that the provider's quota, money or plan is used up, so that
-	// nothing else can be sent either.
-	spent bool
 }
 
 // as is the status of the answers that are treated as those of a kind.
@@ -60,8 +57,6 @@ func (r *run) conclude(p *provider, x *exchanged) {
 		}
 		if v.rule != nil {
 			v.byRule(a)
-		} else {
-			v.byKnowledge(a, p.spec.Preset)
 		}
 	}
 	if len(p.spec.RetryOn) > 0 && v.Repeat && !reason(p.spec.RetryOn, x) {
@@ -86,9 +81,9 @@ func (v *verdict) byRule(a metehttp.Attempt) {
 		v.kind = ""
 		return
 	case classify.RateLimited, classify.Overloaded:
-		v.Repeat = a.Replayable
+		v.Repeat, v.Terminal = a.Replayable, false
 	case classify.QuotaExhausted:
-		v.Repeat, v.spent = false, true
+		v.Repeat, v.Terminal = false, true
 	}
 	v.Err = &ruled{status, v.rule, v.Err}
 }
@@ -105,21 +100,6 @@ func (e *ruled) Error() string {
 }
 
 func (e *ruled) Unwrap() error { return e.cause }
-
-// byKnowledge names what the outcome alone does not tell: a throttle whatever
-// its status, and a quota that is used up.
-func (v *verdict) byKnowledge(a metehttp.Attempt, preset string) {
-	if !v.Throttled {
-		return
-	}
-	v.kind = record.RateLimited
-	// A header may forbid to repeat this one request; only the body tells that
-	// there is no use in any.
-	said := quota.Parse(quota.Response{Provider: preset, Status: a.Response.StatusCode, Body: a.Body})
-	if said.Terminal {
-		v.kind, v.spent = record.QuotaExhausted, true
-	}
-}
 
 // reason reports whether an attempt failed for one of the reasons of retry.on.
 func reason(on []string, x *exchanged) bool {
@@ -155,6 +135,9 @@ func (x *exchanged) failure() record.Kind {
 		return record.BodyTooLarge
 	case x.attempt.Err != nil && x.sent.IsZero() && x.attempt.Wire == nil:
 		return record.Render
+	}
+	if x.attempt.Err == nil && x.verdict.Err == nil && x.status < 300 {
+		return "" // as for nearly all: spares the reading of the body
 	}
 	class := x.attempt.Class()
 	// Sent, not answered, and not safe to repeat: nobody knows whether it was
