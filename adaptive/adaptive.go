@@ -134,6 +134,7 @@ func (l *Limiter) Start(now time.Duration, inFlight int) Ticket {
 	l.pass(now)
 	l.inFlight = inFlight
 	l.window.peak = max(l.window.peak, inFlight)
+	l.quota.start(now)
 	return Ticket{start: now, epoch: l.failure.epoch}
 }
 
@@ -150,7 +151,6 @@ func (l *Limiter) Done(now time.Duration, t Ticket, o Outcome) (free time.Durati
 		latency := seconds(now - t.start)
 		l.window.add(latency, l.random)
 		l.failure.success(l, t)
-		l.quota.success(t)
 	case Throttled, Failed:
 		if !l.cfg.Without.Quarantine {
 			free = max(now, t.start+min(duration(l.mean), longest))
@@ -160,6 +160,9 @@ func (l *Limiter) Done(now time.Duration, t Ticket, o Outcome) (free time.Durati
 		}
 		if l.window.open {
 			l.window.calls++
+		}
+		if o == Failed && l.quota.in(t) {
+			l.quota.lost++
 		}
 		l.failure.failure(l, t)
 	}

@@ -21,7 +21,8 @@ type drain struct {
 	began  time.Duration
 	limit  float64 // while it is active
 	halved int
-	fell   float64 // median of the halving before
+	best   summary // the last one that was clearly lower than those before
+	done   bool    // there has been one
 }
 
 // schedule finds the next multiple of the period. Periods are powers of two
@@ -50,8 +51,15 @@ func (l *Limiter) startDrain(now time.Duration) {
 		return
 	}
 	was := d.due
-	// At most a tenth of the time, with the wait for calls to leave.
-	d.schedule(now, max(80*duration(l.mean), 10*duration(l.settling()+5*l.mean)))
+	// At most a tenth of the time, with the wait for calls to leave. But the
+	// first drain is worth more than that: whoever came last to a provider has
+	// never seen it without a queue.
+	queue := max(0, min(l.last.median-l.baseline.value, l.last.mean))
+	least := 10 * duration(min(l.settling()-queue, 4*l.mean)+5*(l.mean-queue))
+	if !d.done {
+		least /= 3
+	}
+	d.schedule(now, least)
 	if was == 0 || was > now || now-was > duration(2*l.mean) {
 		return
 	}
@@ -60,7 +68,7 @@ func (l *Limiter) startDrain(now time.Duration) {
 		l.permits(l.limit/2) > int(0.75*l.limit) {
 		return
 	}
-	*d = drain{wall: d.wall, due: d.due, period: d.period, active: true, began: now, limit: l.limit / 2, fell: math.Inf(1)}
+	*d = drain{wall: d.wall, due: d.due, period: d.period, done: d.done, active: true, began: now, limit: l.limit / 2}
 	l.window.close(duration(l.settling()))
 	l.window.pass(now, l.inFlight, l.Limit())
 }
@@ -88,22 +96,36 @@ func (l *Limiter) judgeDrain(now time.Duration, s summary) {
 		l.endDrain()
 		return
 	}
+	fell := d.halved == 0 || s.median < d.best.median-s.se
+	if fell {
+		d.best = s
+	}
+	d.done = true
 	off, target := math.Abs(s.median-b.value), setPoint(l.limit)
-	if off > 2*s.se && s.throughput*off > target/2 && s.median < d.fell-s.se &&
+	bound := l.last.blocked || l.last.peak >= int(l.limit) // otherwise a queue is others'
+	if fell && bound && off > 2*s.se && s.throughput*off > target/2 &&
 		d.halved < halving && d.limit >= 2 && l.permits(d.limit/2) < l.Limit() {
 		d.halved++
 		d.limit /= 2
-		d.fell = s.median
 		l.window.close(duration(l.settling()))
 		l.window.pass(now, l.inFlight, l.Limit())
 		return
 	}
+	// A later halving that is no lower may have met the load of clients that
+	// are done with their drain.
+	s = d.best
+	off = math.Abs(s.median - b.value)
 	share := 1.0
 	if off <= 3*s.se {
 		noise := s.throughput * s.se / (target / 2)
 		share = 1 / (1 + noise*noise)
 	}
+	risen := off > 3*s.se && s.median > b.value
 	b.toward(s.median, s.se, share)
+	if risen {
+		// Calls take longer for reasons outside, so there must be more of them.
+		l.growth.aim = max(l.growth.aim, l.needed(l.last))
+	}
 	l.reason = Drain
 	l.endDrain()
 }

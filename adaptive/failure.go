@@ -1,9 +1,6 @@
 package adaptive
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 const (
 	tolerance     = 0.02 // share of failures that costs nothing
@@ -121,8 +118,15 @@ func (l *Limiter) fall(now time.Duration, limit, share float64) {
 	hold := max(shortestHold, duration(shortestTrips*l.mean))
 	switch {
 	case share > 0.5:
-		// The provider is out. What it could bear before it will again.
-		if !f.outage && (l.limit >= g.aim || math.IsInf(g.aim, 1)) {
+		// The provider is out. What it could bear before it will again; but
+		// not what it was just about to be tried with.
+		switch {
+		case f.outage:
+		case g.starting:
+			g.aim = l.limit / 2
+		case l.limit < g.aim:
+			g.aim = max(l.limit, g.aim/2)
+		default:
 			g.aim = l.limit
 		}
 		f.outage = true

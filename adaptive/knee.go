@@ -96,11 +96,16 @@ func (l *Limiter) spread(s summary) float64 {
 // vague reports whether a window is worth going on with, because its queue is
 // not known well enough to act on.
 func (l *Limiter) vague(now time.Duration, s summary) bool {
-	if l.cfg.Algorithm != Knee || !l.baseline.known || l.growing() || s.n == 0 || l.failure.budget < 0 {
+	if l.cfg.Algorithm != Knee || !l.baseline.known || s.n == 0 || l.failure.budget < 0 {
 		return false
 	}
 	if now-l.window.start >= max(duration(l.mean), min(longest, duration(8*l.mean))) {
 		return false
+	}
+	if l.growing() {
+		// By Little's law, the calls in flight cannot be half of them unless
+		// most have not been heard of yet.
+		return s.blocked && s.throughput*s.mean < float64(s.peak)/2
 	}
 	target := setPoint(l.limit)
 	off := math.Abs(s.throughput*(s.median-l.baseline.value) - target)
@@ -110,14 +115,14 @@ func (l *Limiter) vague(now time.Duration, s summary) bool {
 // judgeLatency moves the limit to where the queue is as long as it should be.
 func (l *Limiter) judgeLatency(now time.Duration, s summary) {
 	g, b := &l.growth, &l.baseline
-	bound := s.blocked || s.peak >= l.Limit()
-	idle := float64(s.peak) < l.limit/2
+	bound := (s.blocked || s.peak >= l.Limit()) && !s.throttled
+	idle := float64(max(s.peak, s.before)) < l.limit/2
 	l.queue = 0
 	if l.cfg.Algorithm == Failures {
 		l.judgeNoQueue(s, bound)
 		return
 	}
-	l.throughput.add(now, s, l.mean)
+	l.throughput.add(now, s, l.limit, l.mean)
 	if !b.known {
 		if s.n < enough && s.elapsed < 7*l.mean {
 			l.judgeNoQueue(s, bound) // too few to know
@@ -196,17 +201,26 @@ func (l *Limiter) shrink(s summary, q, target float64) {
 	g := &l.growth
 	g.starting, g.run = false, 0
 	t := &l.throughput
-	if !l.cfg.Without.Guard && t.down() {
+	if !l.cfg.Without.Guard && t.down(s, l.limit) {
 		l.reason = Guard
 		return
 	}
 	limit := l.limit - min(gain*(q-target), l.limit/2)
 	if !l.cfg.Without.Guard {
-		// So many calls keep that throughput without any queue.
-		limit = max(limit, guard*t.greatest()*(l.mean-(s.median-l.baseline.value)))
+		limit = max(limit, l.needed(s))
+	}
+	if !s.blocked && s.peak < l.Limit() {
+		// It does not bind, so the queue is not its fault, but it may fall to
+		// where it nearly would.
+		limit = max(limit, 1.25*float64(max(s.peak, s.before)))
 	}
 	if limit < l.limit {
 		l.limit, l.reason = limit, Queue
 	}
 	g.aim = min(g.aim, l.limit)
+}
+
+// needed is how many calls keep nearly the best throughput without any queue.
+func (l *Limiter) needed(s summary) float64 {
+	return guard * l.throughput.greatest().rate * (s.mean - (s.median - l.baseline.value))
 }

@@ -7,6 +7,7 @@ import (
 const (
 	rateHold        = 10 * time.Second
 	longestRateHold = 300 * time.Second
+	careful         = 0.99 // of a measured rate: a little too much would be refused for ever
 )
 
 // quota learns from refusals (429) at which rate a provider accepts calls.
@@ -15,7 +16,10 @@ const (
 type quota struct {
 	counting     bool          // an episode: after a refusal, accepted and refused calls are counted
 	since, until time.Duration // of it
-	ok, refused  int           // of the calls sent in it
+	judged       time.Duration // when it should be known what became of them
+	sent         int           // calls sent in it
+	refused      int           // of these
+	lost         int           // of these, failed in another way
 	first        float64       // the first rate that was found
 	misses       int           // episodes although the rate was held
 	blamed       float64       // the limit that these speak for instead; 0 is none
@@ -34,15 +38,22 @@ func (q *quota) rate() float64 {
 
 func (q *quota) due() time.Duration {
 	if q.counting {
-		return q.until
+		return q.judged
 	}
 	return q.ceiling.due()
 }
 
-func (q *quota) success(t Ticket) {
-	if q.counting && t.start >= q.since {
-		q.ok++
+func (q *quota) start(now time.Duration) {
+	q.starts++
+	if q.counting && now < q.until {
+		q.sent++
 	}
+}
+
+// in reports whether a call was sent in the episode. The refused call that
+// began it was not.
+func (q *quota) in(t Ticket) bool {
+	return q.counting && t.start >= q.since && t.start < q.until
 }
 
 // throttle takes a refusal, or reports that it is to count as a failure: if
@@ -54,11 +65,13 @@ func (l *Limiter) throttle(now time.Duration, t Ticket) bool {
 		return false
 	}
 	if !q.counting {
-		q.counting, q.since, q.ok, q.refused = true, now, 0, 0
+		q.counting, q.since, q.sent, q.lost, q.refused = true, now, 0, 0, 0
 		q.until = now + max(time.Second, duration(10*l.mean))
-	} else if t.start >= q.since {
+		q.judged = q.until + duration(l.mean)
+	} else if q.in(t) {
 		q.refused++
 	}
+	l.window.throttled = true
 	return true
 }
 
@@ -66,7 +79,7 @@ func (l *Limiter) throttle(now time.Duration, t Ticket) bool {
 func (l *Limiter) passQuota(now time.Duration) {
 	q := &l.quota
 	if q.counting {
-		if now >= q.until {
+		if now >= q.judged {
 			q.counting = false
 			l.judgeQuota(now)
 		}
@@ -89,12 +102,12 @@ func (l *Limiter) passQuota(now time.Duration) {
 // refused is the quota.
 func (l *Limiter) judgeQuota(now time.Duration) {
 	q := &l.quota
-	share := float64(q.refused) / float64(max(q.ok+q.refused, 1))
+	accepted := max(q.sent-q.refused-q.lost, 0)
+	share := float64(q.refused) / float64(max(accepted+q.refused, 1))
 	if !(q.refused >= 3 && share >= 0.01 || q.refused >= 2 && q.trying()) {
 		return
 	}
-	elapsed := max(seconds(now-q.since)-l.mean, 0.1)
-	measured := max(float64(q.ok), 1) / elapsed
+	measured := careful * max(float64(accepted), 1) / seconds(q.until-q.since)
 	switch {
 	case q.level == 0:
 		q.first, q.misses = measured, 0

@@ -11,21 +11,23 @@ import (
 // limit only while throughput holds: BBR, too, keeps the greatest rate of the
 // last round trips.
 type throughput struct {
-	smooth float64       // successes per second
-	best   [10]float64   // the greatest of each tenth of the time that counts
-	slot   int64         // number of the newest tenth
-	width  time.Duration // of a tenth
+	now   average       // successes per second
+	long  average       // the same, smoothed four times as much: its best is not mere luck
+	best  [10]flow      // the greatest of each tenth of the time that counts
+	slot  int64         // number of the newest tenth
+	width time.Duration // of a tenth
 }
 
+// flow is a throughput, and the limit with which it was reached.
+type flow struct{ rate, limit float64 }
+
 // add takes a window's throughput; r is the mean latency in seconds.
-func (t *throughput) add(now time.Duration, s summary, r float64) {
-	if t.smooth == 0 {
-		t.smooth = s.throughput
-	} else {
-		t.smooth += (1 - math.Exp(-s.elapsed/max(0.5, 8*r))) * (s.throughput - t.smooth)
-	}
+func (t *throughput) add(now time.Duration, s summary, limit, r float64) {
+	tau := max(0.5, 8*r)
+	t.now.add(s.throughput, s.elapsed/tau)
+	t.long.add(s.throughput, s.elapsed/tau/4)
 	width := max(10*time.Second, duration(100*r)) / time.Duration(len(t.best))
-	if t.width == 0 || width > 2*t.width || 2*width < t.width {
+	if width > 2*t.width || 2*width < t.width {
 		// Another scale: what was best is kept as of now.
 		best := t.greatest()
 		clear(t.best[:])
@@ -38,19 +40,37 @@ func (t *throughput) add(now time.Duration, s summary, r float64) {
 		t.slot = n
 	}
 	for ; t.slot < n; t.slot++ {
-		t.best[(t.slot+1)%int64(len(t.best))] = 0
+		t.best[(t.slot+1)%int64(len(t.best))] = flow{}
 	}
-	i := n % int64(len(t.best))
-	t.best[i] = max(t.best[i], t.smooth)
+	if b := &t.best[n%int64(len(t.best))]; t.long.weight >= 0.2 && t.long.value > b.rate {
+		*b = flow{t.long.value, limit}
+	}
 }
 
-func (t *throughput) greatest() float64 {
-	best := 0.0
-	for _, v := range t.best {
-		best = max(best, v)
+func (t *throughput) greatest() (best flow) {
+	for _, f := range t.best {
+		if f.rate > best.rate {
+			best = f
+		}
 	}
 	return best
 }
 
-// down reports whether throughput is well below its best.
-func (t *throughput) down() bool { return t.smooth < guard*t.greatest() }
+// down reports whether throughput is well below its best, by now or clearly so
+// in this one window, and not because of a limit that has grown since.
+func (t *throughput) down(s summary, limit float64) bool {
+	best := t.greatest()
+	least := guard * best.rate
+	low := t.now.value < least || s.throughput*(1+2/math.Sqrt(float64(s.n))) < least
+	return low && limit < 1.5*best.limit
+}
+
+// average is an exponentially weighted mean that starts without a bias.
+type average struct{ value, weight float64 }
+
+// add takes a value that held for so many time constants.
+func (a *average) add(value, constants float64) {
+	share := 1 - math.Exp(-constants)
+	a.weight += share * (1 - a.weight)
+	a.value += share / a.weight * (value - a.value)
+}

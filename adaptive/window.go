@@ -19,27 +19,33 @@ const (
 // a change of the limit it waits until the change can be seen: first until no
 // more calls are in flight than may be, then for a while more.
 type window struct {
-	open    bool          // it collects; otherwise it settles
-	ready   time.Duration // settling: when it opens; never while there are too many in flight
-	settle  time.Duration // settling: how long after that
-	start   time.Duration // collecting: since when
-	look    time.Duration // collecting: not worth judging before
-	peak    int           // most calls in flight
-	blocked bool          // a caller found no permit
-	calls   int           // successes and failures
-	n       int           // successes
-	sum     float64       // of their latencies, in seconds
-	sample  []float64     // of these, kept at most
+	open      bool          // it collects; otherwise it settles
+	ready     time.Duration // settling: when it opens; never while there are too many in flight
+	settle    time.Duration // settling: how long after that
+	start     time.Duration // collecting: since when
+	look      time.Duration // collecting: not worth judging before
+	peak      int           // most calls in flight
+	before    int           // the same of the window before, when calls that end in this one were sent
+	blocked   bool          // a caller found no permit
+	throttled bool          // a call was refused for a quota
+	calls     int           // successes and failures
+	n         int           // successes
+	sum       float64       // of their latencies, in seconds
+	sample    []float64     // of these, kept at most
 }
 
 // close empties the window, to open again after settle.
 func (w *window) close(settle time.Duration) {
-	*w = window{ready: never, settle: settle, sample: w.sample[:0]}
+	*w = window{ready: never, settle: settle, before: w.peak, sample: w.sample[:0]}
 }
 
 // reopen empties the window and goes on collecting.
 func (w *window) reopen(now time.Duration, inFlight int) {
-	*w = window{open: true, start: now, look: now, peak: inFlight, sample: w.sample[:0]}
+	before := w.peak
+	if !w.open {
+		before = max(before, w.before)
+	}
+	*w = window{open: true, start: now, look: now, peak: inFlight, before: before, throttled: w.throttled && !w.open, sample: w.sample[:0]}
 }
 
 // pass opens the window when it has settled.
@@ -84,12 +90,14 @@ type summary struct {
 	se         float64 // standard error of the median
 	p95        float64 // latency, in seconds
 	peak       int
+	before     int
 	blocked    bool
+	throttled  bool
 }
 
 // summary sorts the sample: n log n of at most kept.
 func (w *window) summary(now time.Duration) summary {
-	s := summary{calls: w.calls, n: w.n, elapsed: seconds(now - w.start), peak: w.peak, blocked: w.blocked}
+	s := summary{calls: w.calls, n: w.n, elapsed: seconds(now - w.start), peak: w.peak, before: w.before, blocked: w.blocked, throttled: w.throttled}
 	if w.n == 0 {
 		return s
 	}
