@@ -52,18 +52,18 @@ func (c *correlation) window(p90, inFlight float64) {
 	_, cv := spread(c.rates)
 
 	step := math.Max(1, math.Floor(math.Log10(c.l)))
-	queue := c.l * (1 - long/short)
-	overloaded := inFlight >= c.l
+	queue := math.Ceil(c.l * (1 - long/short))
+	full := inFlight >= c.l
 	switch {
 	case queue > 6*step,
-		overloaded && rate < 0,
-		overloaded && rate < 0.3 && latency > 0.5,
-		overloaded && len(c.rates) >= 10 && cv < 0.05 && latency > 0.5:
+		full && rate < 0,
+		full && latency > 0.5 && (rate < 0.3 || cv < 0.2),
+		c.l > 5*inFlight:
 		c.l -= step
 	case queue < 3*step:
 		c.l += step
 	}
-	c.l = max(minLimit, min(maxLimit, c.l, 5*inFlight))
+	c.l = max(minLimit, min(maxLimit, c.l))
 }
 
 func keep(last *[]float64, v float64, n int) {

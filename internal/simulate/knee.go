@@ -1,10 +1,14 @@
 package simulate
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/metehq/mete/adaptive"
 )
+
+// Knee is the name of the limiter under test.
+const Knee = "knee"
 
 // ours is the limiter of package adaptive.
 type ours struct{ *adaptive.Limiter }
@@ -29,18 +33,32 @@ func (o ours) Done(now time.Duration, t ticket, how outcome) time.Duration {
 	}[how])
 }
 
-// Knee is the name of the limiter under test.
-const Knee = "knee"
+// Ablation is the limiter under test without one of its parts, in the scenario
+// that then must go wrong.
+type Ablation struct {
+	Algorithm
+	Scenario string
+}
 
-// Ablations are the limiter under test without one of its parts each.
-func Ablations() []Algorithm {
-	return []Algorithm{
-		{"no drains", newOurs(adaptive.Config{Without: adaptive.Without{Drains: true}})},
-		{"unaligned", newOurs(adaptive.Config{Without: adaptive.Without{Alignment: true}})},
-		{"no guard", newOurs(adaptive.Config{Without: adaptive.Without{Guard: true}})},
-		{"no budget", newOurs(adaptive.Config{Without: adaptive.Without{Budget: true}})},
-		{"no quarantine", newOurs(adaptive.Config{Without: adaptive.Without{Quarantine: true}})},
-		{"no rate", newOurs(adaptive.Config{Without: adaptive.Without{RateCeiling: true}})},
-		{"failures", newOurs(adaptive.Config{Algorithm: adaptive.Failures})},
+// Ablations show what each part is worth.
+func Ablations() []Ablation {
+	without := func(part, scenario string, w adaptive.Without) Ablation {
+		return Ablation{Algorithm{part, newOurs(adaptive.Config{Without: w})}, scenario}
 	}
+	return []Ablation{
+		without("no drains", "S3", adaptive.Without{Drains: true}),
+		without("unaligned", "S7", adaptive.Without{Alignment: true}),
+		without("no budget", "S9", adaptive.Without{Budget: true}),
+		without("no quarantine", "S8f", adaptive.Without{Quarantine: true}),
+		without("no rate", "S6", adaptive.Without{RateCeiling: true}),
+		{Algorithm{"no latency", newOurs(adaptive.Config{Algorithm: adaptive.Failures})}, "S1"},
+	}
+}
+
+// Needless says that a part is not needed, if its scenario goes well without.
+func (a Ablation) Needless(r Row) (missed []string) {
+	if len(r.Missed()) == 0 {
+		missed = append(missed, fmt.Sprintf("%s goes well with %s", a.Scenario, a.Name))
+	}
+	return missed
 }

@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"sync"
@@ -70,21 +68,4 @@ func average(all []Result) (mean Result, worst float64) {
 		mean.Jain += r.Jain / n
 	}
 	return mean, worst
-}
-
-// Header is the first line of a table of rows.
-func Header(w io.Writer) {
-	fmt.Fprintf(w, "%-8s %-12s %7s %7s %6s %6s %8s %8s %9s %7s %5s %5s\n",
-		"", "", "goodput", "(worst)", "p50", "p99", "failed", "all", "90% after", "limit", "cv", "jain")
-}
-
-// Print writes a row.
-func (r Row) Print(w io.Writer) {
-	m := r.Mean
-	after := "never"
-	if !math.IsInf(m.Converge, 0) {
-		after = fmt.Sprintf("%.1f s", m.Converge)
-	}
-	fmt.Fprintf(w, "%-8s %-12s %7.2f %7.2f %6.1f %6.1f %7.1f%% %7.1f%% %9s %7.0f %5.2f %5.2f\n",
-		r.Scenario.Name, r.Algorithm, m.Goodput, r.Worst, m.P50, m.P99, 100*m.Failed, 100*m.FailedAll, after, m.Limit, m.CV, m.Jain)
 }
