@@ -38,6 +38,10 @@ type Outcome struct {
 	Quotas []quota.Quota
 }
 
+// teaches reports whether there is more in an outcome than that the provider
+// works.
+func (o *Outcome) teaches() bool { return o.Err != nil || o.Throttled || o.Quotas != nil }
+
 // Tries makes the attempts of one call, one after the other: each is admitted
 // on its own and pays on its own, and no permit is held between them unless
 // Retry.KeepPermit says so. Do, Get and package metehttp are built on it.
@@ -191,7 +195,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	t.last = o.Err
 	g.mu.Lock()
 	now := g.last
-	if o.Err != nil || o.Throttled || !g.calm() || !p.clear() {
+	if o.teaches() || !g.calm() || !p.clear() {
 		now = g.now()
 	}
 	g.q.book(now)

@@ -28,16 +28,17 @@ func (idleError) Temporary() bool { return true }
 // hold ties the permit to the response's body: it is released at the end of
 // the body, at Close, at a read error, or when the request's context ends,
 // whichever comes first. A response without a body releases it at once. The
-// context of req is the attempt's, so its timeout counts too.
-func hold(resp *http.Response, req *http.Request, permit *mete.Permit, idle time.Duration) {
-	none := resp.Body == nil || resp.Body == http.NoBody || req.Method == http.MethodHead ||
+// context is the attempt's, so its timeout counts too.
+func (x *exchange) hold(resp *http.Response, permit *mete.Permit, idle time.Duration) {
+	none := resp.Body == nil || resp.Body == http.NoBody || x.request.Method == http.MethodHead ||
 		resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
 	if none {
 		permit.Release()
 		return
 	}
-	b := &body{rc: resp.Body, permit: permit}
-	if ctx := req.Context(); ctx.Done() != nil {
+	b := &x.body
+	b.rc, b.permit = resp.Body, permit
+	if ctx := x.request.Context(); ctx.Done() != nil {
 		b.stop = context.AfterFunc(ctx, b.release)
 	}
 	// A connection that was upgraded is written to as well, and may be silent.

@@ -146,6 +146,18 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
+// exchange is the request of one attempt and the body of its response, so that
+// both are one allocation.
+type exchange struct {
+	request http.Request
+	body    body
+}
+
+type watchedExchange struct {
+	exchange
+	wire Wire
+}
+
 // attempt makes one attempt and reports whether there is to be another one.
 // last is the error of the attempt before.
 func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.Permit, stamped bool, last error) (resp *http.Response, o mete.Outcome, again bool, err error) {
@@ -157,12 +169,17 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 	}()
 	done := Attempt{Provider: t.Provider, Replayable: bodyReplayable(req), Idempotent: t.Idempotent || keyed(req)}
 	ctx := tries.Context()
+	var x *exchange
 	// Whether anything was sent decides if other requests may be repeated.
 	if stamped || done.Replayable && !done.Idempotent && !idempotentMethod(req.Method) {
-		done.Wire = &Wire{}
-		ctx = done.Wire.Watch(ctx, permit)
+		w := &watchedExchange{}
+		x, done.Wire = &w.exchange, &w.wire
+		ctx = done.Wire.stamp(ctx, permit)
+	} else {
+		x = &exchange{}
 	}
-	out := req.WithContext(ctx)
+	x.request = *req.WithContext(ctx)
+	out := &x.request
 	if tries.Attempts() > 1 && req.Body != nil && req.Body != http.NoBody {
 		body, err := req.GetBody()
 		if err != nil {
@@ -172,7 +189,7 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 	}
 	resp, err = t.base().RoundTrip(out)
 	done.Request, done.Response, done.Err = out, resp, err
-	if done.Wire != nil && (!done.Wire.Sent().IsZero() || !done.unsent()) {
+	if done.Wire != nil && !done.unsent() {
 		permit.Sent() // no hook told when, or it may still be written
 	}
 	whole := false
@@ -197,7 +214,7 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 		}
 		if !whole {
 			kept = false
-			hold(resp, out, permit, t.BodyIdle)
+			x.hold(resp, permit, t.BodyIdle)
 		}
 	}
 	return resp, o, again, err

@@ -23,9 +23,12 @@ type Wire struct {
 	trace  httptrace.ClientTrace
 
 	mu      sync.Mutex
-	asking  bool      // for a connection, since asked
-	asked   time.Time // zero if it never did
+	timed   bool // reads the clock
+	asking  bool // for a connection
+	asked   bool // ever
+	asks    time.Time
 	conn    time.Duration
+	gone    bool // to the wire
 	sent    time.Time
 	first   time.Time
 	replays int
@@ -36,11 +39,25 @@ type Wire struct {
 
 // Watch returns a context whose request is watched. It may be called once.
 func (w *Wire) Watch(ctx context.Context, permit *mete.Permit) context.Context {
+	w.timed = true
+	w.trace.GotFirstResponseByte = w.firstByte
+	return w.stamp(ctx, permit)
+}
+
+// stamp is Watch without the times, which cost more than all the rest.
+func (w *Wire) stamp(ctx context.Context, permit *mete.Permit) context.Context {
 	w.permit, w.ctx = permit, ctx
 	w.trace.GetConn = w.getConn
 	w.trace.GotConn = w.gotConn
-	w.trace.GotFirstResponseByte = w.firstByte
 	return httptrace.WithClientTrace(ctx, &w.trace)
+}
+
+// now is the time, if anybody will ask for it.
+func (w *Wire) now() (t time.Time) {
+	if w.timed {
+		t = time.Now()
+	}
+	return t
 }
 
 // getConn lets a replay wait before it occupies a connection, if that is surely
@@ -48,34 +65,31 @@ func (w *Wire) Watch(ctx context.Context, permit *mete.Permit) context.Context {
 // everybody, or not at all: there gotConn is the place.
 func (w *Wire) getConn(string) {
 	w.mu.Lock()
-	replay := !w.sent.IsZero() && !w.paid
-	if replay {
-		_, secure := w.used.(*tls.Conn)
-		replay = secure && !isHTTP2(w.used)
-	}
-	w.mu.Unlock()
-	if replay {
+	if _, secure := w.used.(*tls.Conn); secure && w.replay() && !isHTTP2(w.used) {
+		w.mu.Unlock()
 		w.pay()
+		w.mu.Lock()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asking, w.asked = true, time.Now()
+	w.asking, w.asked, w.asks = true, true, w.now()
+	w.mu.Unlock()
 }
 
+// replay reports whether the request was sent before and is not paid again.
+func (w *Wire) replay() bool { return w.gone && !w.paid }
+
 func (w *Wire) gotConn(info httptrace.GotConnInfo) {
-	now := time.Now()
+	now := w.now()
 	w.mu.Lock()
 	if w.asking {
-		w.conn += now.Sub(w.asked)
+		w.conn += now.Sub(w.asks)
 		w.asking = false
 	}
-	replay := !w.sent.IsZero() && !w.paid
-	w.mu.Unlock()
-	if replay {
+	if w.replay() {
+		w.mu.Unlock()
 		w.pay()
-		now = time.Now()
+		now = w.now()
+		w.mu.Lock()
 	}
-	w.mu.Lock()
 	if w.refused {
 		w.mu.Unlock()
 		// HTTP/2 looks at the context before it writes, HTTP/1 does not.
@@ -84,7 +98,7 @@ func (w *Wire) gotConn(info httptrace.GotConnInfo) {
 		}
 		return
 	}
-	w.sent, w.paid, w.used = now, false, info.Conn
+	w.gone, w.sent, w.paid, w.used = true, now, false, info.Conn
 	w.mu.Unlock()
 	if c := watched(info.Conn); c != nil {
 		c.next.Store(w) // counts once it is written
@@ -156,5 +170,5 @@ func (w *Wire) Replays() int {
 func (w *Wire) unsent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sent.IsZero() && !w.asked.IsZero()
+	return w.asked && !w.gone
 }
