@@ -14,6 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/mete/internal/classify"
+	"github.com/metehq/mete/cmd/mete/internal/cost"
 )
 
 // Version is the version of the file format that this package reads.
@@ -50,6 +51,8 @@ type Settings struct {
 	Concurrency int
 	Retry       mete.Retry
 	Timeout     Timeout
+	// Cost is what a request costs in other units than requests.
+	Cost []cost.Rule
 	// MaxWait is 0 if the file does not say, and -1 for no bound, as in
 	// mete.Config.
 	MaxWait  time.Duration
@@ -81,6 +84,8 @@ type Provider struct {
 	// Gate is what the library needs.
 	Gate    mete.Config
 	Timeout Timeout
+	// Cost is what a request costs in other units than requests.
+	Cost []cost.Rule
 	// Idempotent says that repeating any request is safe, a POST too.
 	Idempotent bool
 	// MaxPause is the longest pause that `mete run` sits out.

@@ -121,12 +121,9 @@ func TestNotYet(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ key, want string }{
-		{"cost: {tokens: {}}", `"cost" is not available yet`},
 		{"fallback: [b]", `"fallback" is not available yet`},
 		{"cache: {ttl: 30d}", `"cache" is not available yet`},
 		{"hosts: [x]", `"hosts" is not available yet`},
-		{"limits: [{tokens: 200000/m, bucket: true, burst: 20000}]", `a limit in "tokens" is not available yet`},
-		{"limits: [{requests: 5/s, oversize: alone}]", `"oversize" is not available yet`},
 	} {
 		_, err := config.Parse("f", []byte("version: 1\nproviders: {a: {url: https://x.example, "+c.key+"}}\n"), testEnv)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "\n1 error;") {

@@ -21,6 +21,8 @@ type key struct {
 
 // What defaults and a provider have in common.
 var (
+	keyCost = key{"cost", "costs", "", `{tokens: "len(body)/4"}`,
+		"What a request costs in other units than requests: an expression per unit, such as len(body)/4 + (body.max_tokens ?? 512), or estimate and actual."}
 	keyConcurrency = key{"concurrency", "concurrency", "16", "32",
 		"How many requests may be in flight at once: a whole number, unlimited, or 0 to pause."}
 	keyTimeout  = key{"timeout", "timeout", "", "{attempt: 30s}", "The bounds of one attempt and of its phases."}
@@ -41,7 +43,7 @@ var known = map[string][]key{
 		{"state", "text", "", "/var/lib/mete", "The folder that remembers across restarts what was used of long limits. It is the user's state folder unless named."},
 		{"providers", "providers", "", "{api: {url: https://api.example.com}}", "The remote APIs by name."},
 	},
-	"defaults": {keyConcurrency, keyTimeout, keyRetry, keyClassify, keyMaxWait, keyMaxQueue, keyMaxPause},
+	"defaults": {keyConcurrency, keyCost, keyTimeout, keyRetry, keyClassify, keyMaxWait, keyMaxQueue, keyMaxPause},
 	"run": {
 		{"duplicate_ids", "duplicate_ids", "fail", "suffix", "A second row with an id: fail sends nothing, suffix gives it an id of its own, skip leaves it out."},
 		{"on_change", "on_change", "fail", "rerun", "A row of a resumed run differs from what was sent for it: fail sends nothing, rerun sends it again, keep keeps the old answer."},
@@ -59,6 +61,7 @@ var known = map[string][]key{
 		{"rate", "rate", "", "50/s", "How many requests may start per period: 50/s, 500/m, 5000/h, 10000/d or 5/15s. 0 blocks; no rate or unlimited is no limit."},
 		{"burst", "count", "1", "5", "How many due requests of rate may start together."},
 		{"limits", "limits", "", "[50/s, {requests: 10000/d, window: calendar}]", "All limits of the provider. Every request keeps every one of them."},
+		keyCost,
 		keyTimeout,
 		keyRetry,
 		{"idempotent", "truth", "false", "true", "Repeating any request is safe, a POST too."},
@@ -89,14 +92,19 @@ var known = map[string][]key{
 		{"jq", "text", "", `'.status == "OVER_QUERY_LIMIT"'`, "An expression that is true of the body. It sees JSON of up to 64KiB."},
 		{"as", "kind", "", "rate_limited", "What the answer is: ok; rate_limited and overloaded pause the provider; http_5xx is repeated where that is safe; http_4xx and auth fail; quota_exhausted ends the provider."},
 	},
+	"cost": {
+		{"estimate", "expression", "", "len(body)/4 + (body.max_tokens ?? 512)", "What a request is taken to cost before it is sent: an expression over body, row, method and url. A row's own cost goes before it."},
+		{"actual", "expression", "", "response.usage.total_tokens", "What it did cost: an expression also over response, status and header. Without a result the estimate stands."},
+	},
 	"backoff": {
 		{"base", "time", "500ms", "1s", "The bound of the first wait."},
 		{"max", "time", "30s", "1m", "The longest wait."},
 	},
 	"limit": {
 		{"name", "name", "", "daily", "What statistics and errors call the limit; its text unless named."},
-		{requests, "quota", "", "50/s", "How many requests may start per period. A calendar window takes 10000/d or 300000/month."},
+		{requests, "quota", "", "50/s", "How many requests may start per period. A calendar window takes 10000/d or 300000/month. Any other word in its place is a unit, as in tokens: 90000/m."},
 		{"burst", "count", "1", "5", "How many due requests may start together; for a bucket its capacity."},
+		{"oversize", "oversize", "", "alone", "alone admits a request that costs more than the limit holds by itself, and the next ones wait for the rest; without it such a row is an error."},
 		{"bucket", "truth", "false", "true", "The provider documents a token bucket: it refills at the rate and holds burst."},
 		{"window", "window", "sliding", "calendar", "sliding: in no period of that length more than the number. calendar: a count per day or month that starts afresh with it."},
 		{"zone", "word", "UTC", "America/Los_Angeles", "The time zone of a calendar window."},
@@ -118,19 +126,15 @@ func names(kind string) []string {
 	return all
 }
 
-const (
-	requests  = "requests"
-	otherUnit = "any unit but requests"
-)
+const requests = "requests"
 
 // notYet are the keys, and in a few places the values, that a later mete will
 // know. They are refused by name, so that nobody believes them to be in force.
 // A feature that is built removes its word here and reads it.
 var notYet = map[string][]string{
 	"file":        {"store", "lanes", "clients", "serve", "hosts"},
-	"defaults":    {"headers_learn", "cost", "cache", "hosts"},
-	"provider":    {"headers_learn", "cost", "cache", "fallback", "hosts", "lanes", "breaker"},
-	"limit":       {"oversize", otherUnit},
+	"defaults":    {"headers_learn", "cache", "hosts"},
+	"provider":    {"headers_learn", "cache", "fallback", "hosts", "lanes", "breaker"},
 	"concurrency": {"auto", "aimd"},
 }
 
@@ -214,7 +218,7 @@ func (d *decoder) advice(kind, key string) string {
 	}
 	for _, other := range []struct{ kind, place string }{
 		{"file", "the top of the file"}, {"provider", "a provider"}, {"limit", "an entry of limits"},
-		{"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"run", "run"}, {"backoff", "retry.backoff"}, {"rule", "a rule of classify"},
+		{"cost", "cost"}, {"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"run", "run"}, {"backoff", "retry.backoff"}, {"rule", "a rule of classify"},
 	} {
 		if knows(other.kind, key) {
 			return " (it belongs in " + other.place + ")"

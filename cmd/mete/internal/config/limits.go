@@ -1,15 +1,19 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // a static binary in an empty image has no zones to check
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/cost"
 )
 
 // unlimited is the word for no limit, where leaving the line out says the same.
 const unlimited = "unlimited"
+
+var oversizeWords = []string{"alone"}
 
 // placed is a limit and where it stands, for the checks across limits.
 type placed struct {
@@ -70,9 +74,11 @@ func (d *decoder) limit(n *node, provider string) (mete.Limit, bool) {
 	}
 	before := len(d.errs)
 	var units []pair
+	rated := slices.ContainsFunc(n.pairs, func(p pair) bool { return strings.Contains(p.value.text, "/") })
 	s := d.sectionWith(n, "limit", "providers."+provider+".limits", func(p pair) bool {
-		// Any other word with a rate behind it is a unit.
-		if !strings.Contains(p.value.text, "/") || nearest(p.key.text, names("limit")) != "" || p.key.text == "rate" {
+		// Any other word with a rate behind it is a unit, and a number is meant
+		// to be one where nothing else is.
+		if !strings.ContainsAny(p.value.text, "/$") && (rated || p.value.kind != number) || nearest(p.key.text, names("limit")) != "" || p.key.text == "rate" {
 			return false
 		}
 		units = append(units, p)
@@ -107,11 +113,8 @@ func (d *decoder) limit(n *node, provider string) (mete.Limit, bool) {
 	}
 	if unit.key.text != requests {
 		l.Unit = unit.key.text
-		// Read all the same, so that a unit needs no more than its row removed.
-		for _, word := range notYet["limit"] {
-			if word == otherUnit {
-				d.errorf(unit.key, "a limit in %q is not available yet: requests is the only unit", unit.key.text)
-			}
+		if !cost.UnitName.MatchString(l.Unit) {
+			d.errorf(unit.key, "%q cannot be a unit: use up to 64 letters, digits and '_'", l.Unit)
 		}
 	}
 	d.shape(s, &l, calendar)
@@ -142,6 +145,12 @@ func (d *decoder) shape(s section, l *mete.Limit, calendar bool) {
 		} else if !l.Bucket && l.N > 0 && l.Burst > l.N {
 			d.warnf(at, "a burst of %d is never reached: the limit is %s", l.Burst, l)
 		}
+	}
+	if l.Bucket && l.Unit != "" && !s.has("burst") {
+		d.errorf(s["bucket"], "a bucket of %s needs a burst, which is how many it holds: burst: %d", l.Unit, max(l.N, 1))
+	}
+	if at := s["oversize"]; at != nil {
+		d.oneOf(at, "oversize", oversizeWords, &l.Oversize)
 	}
 	if at := s["margin"]; at != nil {
 		set(&l.Margin)(d.duration(at, "margin", false))

@@ -44,6 +44,7 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 		d.warnf(s["url"], "the credentials go over plain http: anyone on the way can read them")
 	}
 	provider.Timeout = defaults.Timeout
+	provider.Cost = defaults.Cost
 	provider.MaxPause = defaults.MaxPause
 	provider.RetryOn, provider.Classify = defaults.RetryOn, defaults.Classify
 	provider.Gate = mete.Config{
@@ -69,6 +70,9 @@ func (d *decoder) settings(s section, to *Settings, where string) {
 	}
 	if n := s["timeout"]; n != nil {
 		d.timeout(n, &to.Timeout)
+	}
+	if n := s["cost"]; n != nil {
+		d.costs(n, &to.Cost)
 	}
 	if n := s["retry"]; n != nil {
 		d.retry(n, to)

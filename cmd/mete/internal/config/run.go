@@ -96,8 +96,11 @@ func (d *decoder) oneOf(n *node, what string, words []string, to *string) {
 		return
 	}
 	if !slices.Contains(words, word) {
-		last := len(words) - 1
-		d.errorf(n, "%s must be %s or %s, not %q", what, strings.Join(words[:last], ", "), words[last], word)
+		all := words[0]
+		if last := len(words) - 1; last > 0 {
+			all = strings.Join(words[:last], ", ") + " or " + words[last]
+		}
+		d.errorf(n, "%s must be %s, not %q", what, all, word)
 		return
 	}
 	*to = word

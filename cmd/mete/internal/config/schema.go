@@ -79,7 +79,10 @@ var rules = map[string]object{
 	"auth": {"required": []string{"value"}, "oneOf": []object{
 		{"required": []string{"header"}}, {"required": []string{"query"}},
 	}},
-	"limit": {"required": []string{requests}, "dependentRequired": object{"zone": []string{"window"}}},
+	// A limit in another unit has a word of its own in the place of requests.
+	"limit": {"additionalProperties": object{"$ref": ref("quota")}, "propertyNames": object{"pattern": unitPattern},
+		"minProperties": 1, "dependentRequired": object{"zone": []string{"window"}}},
+	"cost": {"minProperties": 1},
 }
 
 const (
@@ -89,6 +92,7 @@ const (
 	nonePattern   = `^\s*none\s*$`
 	sizePattern   = `^\s*[0-9]{1,10}(B|KB|KiB|MB|MiB|GB|GiB)?\s*$`
 	headerPattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
+	unitPattern   = `^[A-Za-z_][A-Za-z0-9_]{0,63}$`     // as cost.UnitName
 	namePattern   = `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$` // as providerName and limitName
 )
 
@@ -125,8 +129,12 @@ var forms = map[string]object{
 	"duplicate_ids": {"enum": duplicateWords},
 	"on_change":     {"enum": changeWords},
 	"fsync":         {"enum": fsyncWords},
-	"size":          either(whole(1), matching(sizePattern)),
-	"header":        {"type": scalars, "pattern": headerPattern},
+	"oversize":      {"enum": oversizeWords},
+	"expression":    {"type": scalars},
+	"costs": {"type": "object", "propertyNames": object{"pattern": unitPattern, "not": object{"const": requests}},
+		"additionalProperties": object{"anyOf": []object{{"$ref": ref("expression")}, {"$ref": ref("cost")}}}},
+	"size":   either(whole(1), matching(sizePattern)),
+	"header": {"type": scalars, "pattern": headerPattern},
 	"headers": {"type": "object", "additionalProperties": object{"type": scalars},
 		"propertyNames": object{"pattern": headerPattern}},
 	"providers": {"type": "object", "minProperties": 1, "additionalProperties": object{"$ref": ref("provider")},

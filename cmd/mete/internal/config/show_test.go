@@ -57,6 +57,7 @@ providers:
     rate: unlimited
     concurrency: 0
     max_pause: 2d
+    cost: {tokens: len(body)/4}
     retry: {on: [timeout]}
   none:
     url: http://localhost:8080

@@ -79,12 +79,17 @@ func (s *shown) find(path ...string) *node {
 
 // add appends a value that stands at path, or for a provider under defaults.
 func (s *shown) add(value any, path ...string) {
+	s.append(Value{Path: path, Value: value, Origin: s.origin(s.written(path)), Written: s.find(path...) != nil})
+}
+
+// written is where the file says what holds at path: there, or for a provider
+// under defaults. Nil is nowhere.
+func (s *shown) written(path []string) *node {
 	n := s.find(path...)
-	written := n != nil
 	if n == nil && path[0] == "providers" {
 		n = s.find(append([]string{"defaults"}, path[2:]...)...)
 	}
-	s.append(Value{Path: path, Value: value, Origin: s.origin(n), Written: written})
+	return n
 }
 
 func (s *shown) append(v Value) {
@@ -120,6 +125,7 @@ func (s *shown) text(t Secret) string { return s.file.Mask(t.String()) }
 
 func (s *shown) settings(v Settings, at ...string) {
 	s.concurrency(v.Concurrency, at)
+	s.costs(v.Cost, at)
 	s.timeout(v.Timeout, at)
 	s.retry(v.Retry, at)
 	s.retryOn(v.RetryOn, at)
@@ -144,6 +150,7 @@ func (s *shown) provider(p *Provider) {
 	}
 	s.concurrency(p.Gate.Concurrency, at)
 	s.limits(p, at)
+	s.costs(p.Cost, at)
 	s.timeout(p.Timeout, at)
 	s.retry(p.Gate.Retry, at)
 	s.retryOn(p.RetryOn, at)
@@ -246,6 +253,9 @@ func limit(l mete.Limit, add func(key string, value any)) {
 		unit = requests
 	}
 	add(unit, l.String())
+	if l.Oversize != "" {
+		add("oversize", l.Oversize)
+	}
 	switch {
 	case l.Calendar != "":
 		zone := l.Zone
