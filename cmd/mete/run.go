@@ -44,8 +44,8 @@ twice that has an answer. Without -o records go to standard output.
 
 Limits hold per provider: those of the configuration file by name, every other
 scheme://host:port by itself. Exit codes: 0 all rows ok, 1 some failed, 2 wrong
-usage or input and nothing sent, 3 stopped by --halt, --max-requests or
---deadline, 4 a provider cannot be used, 5 local files, 6 output locked or not
+usage or input and nothing sent, 3 stopped by --halt, --max-requests, --max-cost
+or --deadline, 4 a provider cannot be used, 5 local files, 6 output locked or not
 resumable, 130 interrupted.`,
 		Example: `  # a list of URLs, at most 50 in any second and 1000 in any minute
   mete run urls.txt --rate 50/s --rate 1000/m -o out.jsonl
@@ -152,6 +152,11 @@ func (j *runJob) run() error {
 	defer stopReading()
 
 	o := j.options
+	if j.flags.resume && len(o.MaxCost) > 0 {
+		if o.Spent, err = spent(j.flags.output); err != nil {
+			return &exitError{exitIO, err}
+		}
+	}
 	o.Journal, o.Source, o.Files, o.Total = out, source, max(len(j.args), 1), total
 	if path := j.bounds.failures; path != "" {
 		failures, err := openFailures(path, j.flags.resume)

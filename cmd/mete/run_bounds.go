@@ -223,7 +223,7 @@ func (j *runJob) dryRun(sum *input.Summary, checked bool) error {
 		if name == "" {
 			name = "cost"
 		}
-		fmt.Fprintf(w, "%-11s %d\n", name, sum.Costs[unit])
+		fmt.Fprintf(w, "%-11s %d   (per row %d to %d, mean %.1f)\n", name, sum.Costs[unit], sum.Cheapest[unit], sum.Dearest[unit], float64(sum.Costs[unit])/float64(max(sum.Costed, 1)))
 	}
 	rows := sum.Rows
 	if j.bounds.dedup == "request" {

@@ -13,9 +13,9 @@ import (
 var runGroups = []flagGroup{
 	{"Input", []string{"input-format", "delimiter", "no-header", "id", "on-bad-row", "dedup"}},
 	{"Requests", []string{"url", "request", "data", "json", "header", "base-url", "config", "provider"}},
-	{"Limits", []string{"rate", "limit", "burst", "concurrency", "state"}},
+	{"Limits", []string{"rate", "limit", "cost", "burst", "concurrency", "state"}},
 	{"Attempts", []string{"timeout", "retry", "idempotent", "insecure", "cacert"}},
-	{"Bounds", []string{"dry-run", "max-requests", "deadline", "halt"}},
+	{"Bounds", []string{"dry-run", "max-requests", "max-cost", "deadline", "halt"}},
 	{"Output", []string{"output", "resume", "retry-failed", "overwrite", "errors", "jq", "body"}},
 	{"Display", []string{"progress", "summary", "quiet", "help"}},
 }
@@ -38,7 +38,7 @@ func runHelp(c *cobra.Command, short bool, w io.Writer) {
 // runFlags are the flags of mete run.
 type runFlags struct {
 	format, baseURL, provider, configFile string
-	headers, rates, limits                []string
+	headers, rates                        []string
 	burst                                 int64
 	concurrency                           string
 	onBadRow                              string
@@ -56,12 +56,13 @@ type runFlags struct {
 	quiet                                 bool
 
 	table  tableFlags
+	costs  costFlags
 	bounds boundFlags
 }
 
 // later are flags that a coming version has; they are refused, not ignored.
 var later = []struct{ names, what string }{
-	{"max-cost", "a bound of costs"}, {"cost", "cost expressions"}, {"fallback", "fallback providers"},
+	{"fallback", "fallback providers"},
 	{"cache cache-ttl cache-only", "the response cache"}, {"total-rate", "a limit over all providers"}, {"listen", "the page"},
 	{"shard", "sharding"}, {"columns order output-format headers-list", "conversions: see mete results"}, {"at-most-once", "intent records"},
 	{"repair", "repairing a result file"},
@@ -92,7 +93,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.StringVar(&f.provider, "provider", "", "provider `NAME` for rows that name none")
 
 	s.StringArrayVar(&f.rates, "rate", nil, "`N/UNIT`: 50/s, 500/m, 5/15s; one or several")
-	s.StringArrayVar(&f.limits, "limit", nil, "`NAME=N/UNIT` of what rows cost: tokens=90000/m")
+	f.costs.register(c)
 	s.Int64Var(&f.burst, "burst", 0, "let `N` due starts go together (default 1)")
 	s.StringVarP(&f.concurrency, "concurrency", "c", "", "at most `N` in flight (default 16)")
 

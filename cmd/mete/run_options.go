@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -145,6 +146,13 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	if err != nil {
 		return err
 	}
+	costs, err := f.costs.rules()
+	if err != nil {
+		return err
+	}
+	if o.MaxCost, err = f.costs.most(); err != nil {
+		return err
+	}
 	concurrency, err := f.flagConcurrency()
 	if err != nil {
 		return err
@@ -156,12 +164,14 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	spec := func(base runner.Spec) runner.Spec {
 		f.override(c, &base, limits, concurrency)
 		base.Gate.State = state
+		base.Costs = over(base.Costs, costs)
+		base.Bounds = slices.Sorted(maps.Keys(o.MaxCost))
 		return base
 	}
 	o.Other = spec(runner.Spec{
 		Gate:    mete.Config{Concurrency: file.Defaults.Concurrency, Retry: file.Defaults.Retry},
 		Timeout: file.Defaults.Timeout, MaxPause: file.Defaults.MaxPause,
-		Classify: file.Defaults.Classify, RetryOn: file.Defaults.RetryOn,
+		Classify: file.Defaults.Classify, RetryOn: file.Defaults.RetryOn, Costs: file.Defaults.Cost,
 	})
 	o.Providers = map[string]*runner.Spec{}
 	for i := range file.Providers {
@@ -169,7 +179,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 		s := spec(runner.Spec{
 			Base: p.Base(), Auth: p.Auth, Headers: p.Headers, Gate: p.Gate,
 			Timeout: p.Timeout, Idempotent: p.Idempotent, MaxPause: p.MaxPause,
-			Preset: p.Preset, Classify: p.Classify, RetryOn: p.RetryOn,
+			Preset: p.Preset, Classify: p.Classify, RetryOn: p.RetryOn, Costs: p.Cost,
 		})
 		o.Providers[p.Name] = &s
 	}
@@ -269,18 +279,11 @@ func (f *runFlags) flagLimits() ([]mete.Limit, error) {
 		l.Burst = f.burst
 		limits = append(limits, l)
 	}
-	for _, text := range f.limits {
-		name, rate, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("--limit %s: write NAME=RATE, as in tokens=90000/m", text)
-		}
-		l, err := mete.ParseRate(rate)
-		if err != nil {
-			return nil, fmt.Errorf("--limit %s: %w", text, err)
-		}
-		l.Name, l.Unit, l.Burst = name, name, f.burst
-		limits = append(limits, l)
+	others, err := f.costs.rates()
+	if err != nil {
+		return nil, err
 	}
+	limits = append(limits, others...)
 	if f.burst < 0 {
 		return nil, fmt.Errorf("--burst %d: want at least 1", f.burst)
 	}

@@ -48,7 +48,10 @@ type Row struct {
 
 	// Cost holds the row's own costs by unit; the unit "" is the default one of
 	// the provider. Nil if the row gives none.
-	Cost           map[string]int64
+	Cost map[string]int64
+	// Estimate is what the row is taken to cost in the end, if Options.Check has
+	// found it out.
+	Estimate       map[string]int64
 	Lane           string
 	Provider       string
 	Timeout        time.Duration // of an attempt; 0 if the row gives none

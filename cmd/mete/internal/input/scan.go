@@ -14,10 +14,12 @@ type Summary struct {
 	Rows    int64 // good rows: what a run sends
 	Skipped int64 // duplicates left out (OnDuplicate "skip")
 	Bytes   int64 // of input
-	// Costs sums the costs that rows give themselves, by unit; "" is the default
-	// unit. Costed counts the rows that give one.
-	Costs  map[string]int64
-	Costed int64
+	// Costs sums the costs of the rows by unit: what Options.Check found out, or
+	// what they give themselves, where "" is the default unit. Costed counts the
+	// rows that have one, Cheapest and Dearest are of the rows that do.
+	Costs             map[string]int64
+	Costed            int64
+	Cheapest, Dearest map[string]int64
 	// Columns are the names of the columns of the first table, or nil.
 	Columns []string
 	// First are the first rows, at most MaxFirst.
@@ -94,7 +96,11 @@ func (s *Source) Sum(ctx context.Context) (Summary, error) {
 			continue
 		}
 		sum.Rows++
-		sum.add(row.Cost)
+		if row.Estimate != nil {
+			sum.add(row.Estimate)
+		} else {
+			sum.add(row.Cost)
+		}
 		if len(sum.First) < MaxFirst {
 			sum.First = append(sum.First, row)
 		}
@@ -111,9 +117,13 @@ func (s *Summary) add(cost map[string]int64) {
 	}
 	s.Costed++
 	if s.Costs == nil {
-		s.Costs = make(map[string]int64)
+		s.Costs, s.Cheapest, s.Dearest = make(map[string]int64), make(map[string]int64), make(map[string]int64)
 	}
 	for unit, n := range cost {
+		if least, ok := s.Cheapest[unit]; !ok || n < least {
+			s.Cheapest[unit] = n
+		}
+		s.Dearest[unit] = max(s.Dearest[unit], n)
 		if sum := s.Costs[unit]; sum > math.MaxInt64-n {
 			s.Costs[unit] = math.MaxInt64
 		} else {

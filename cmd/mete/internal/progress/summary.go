@@ -72,6 +72,51 @@ type Provider struct {
 	// Concurrency is its number of permits.
 	Concurrency int
 	Latency     Quantiles
+	// Costs is what was paid in other units than requests.
+	Costs []Cost
+}
+
+// Cost is what all attempts at a provider cost in one unit: what they were
+// taken to cost, and what they did as far as that could be told. Unknown counts
+// those of which it could not, Last is the cost of the last one.
+type Cost struct {
+	Unit                          string
+	Estimate, True, Unknown, Last int64
+	// Limit and LimitPerSecond are as those of a Provider.
+	Limit          string
+	LimitPerSecond float64
+}
+
+// achieved is how many units were paid per second; see Provider.Achieved.
+func (c Cost) achieved(sending time.Duration) float64 {
+	if sending <= 0 || c.True <= c.Last {
+		return 0
+	}
+	return float64(c.True-c.Last) / sending.Seconds()
+}
+
+// costs says what was paid, a line for each provider and unit.
+func (s *Summary) costs() []string {
+	var lines []string
+	for _, p := range s.Providers {
+		for _, c := range p.Costs {
+			l := count(c.True) + " " + Printable(c.Unit)
+			if len(s.Providers) > 1 {
+				l = Printable(p.Name) + ": " + l
+			}
+			if c.Estimate != c.True {
+				l += " · estimated " + count(c.Estimate)
+			}
+			if c.Unknown > 0 {
+				l += " · as estimated, for want of a true cost, at " + count(c.Unknown) + " attempts"
+			}
+			if rate := c.achieved(p.Sending); rate > 0 && c.Limit != "" && c.LimitPerSecond > 0 {
+				l += fmt.Sprintf(" · %s of %s = %.2f %%", pace(rate, c.Limit, c.LimitPerSecond, -1), Printable(c.Limit), 100*rate/c.LimitPerSecond)
+			}
+			lines = append(lines, l)
+		}
+	}
+	return lines
 }
 
 // Achieved is how many calls started per second while calls were started. The
@@ -121,6 +166,9 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 	t.entry("attempts", s.attempts())
 	if len(s.Providers) == 1 {
 		t.entry("rate", achieved(s.Providers[0]))
+	}
+	for i, l := range s.costs() {
+		t.entry(map[bool]string{true: "cost"}[i == 0], l)
 	}
 	t.entry("latency", quantiles(s.Latency))
 	t.entry("wait", quantiles(s.Wait))

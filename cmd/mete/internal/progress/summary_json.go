@@ -40,18 +40,28 @@ type rowsJSON struct {
 }
 
 type providerJSON struct {
-	Name        string        `json:"name"`
-	Starts      int64         `json:"starts"`
-	OK          int64         `json:"ok"`
-	Failed      int64         `json:"failed"`
-	Throttled   int64         `json:"throttled"`
-	Retries     int64         `json:"retries"`
-	Concurrency int           `json:"concurrency"`
-	Limit       *string       `json:"limit"`
-	LimitPerS   *float64      `json:"limit_per_s"`
-	Achieved    *float64      `json:"achieved_per_s"`
-	Share       *float64      `json:"achieved_share"` // of the limit
-	LatencyMS   quantilesJSON `json:"latency_ms"`
+	Name        string              `json:"name"`
+	Starts      int64               `json:"starts"`
+	OK          int64               `json:"ok"`
+	Failed      int64               `json:"failed"`
+	Throttled   int64               `json:"throttled"`
+	Retries     int64               `json:"retries"`
+	Concurrency int                 `json:"concurrency"`
+	Limit       *string             `json:"limit"`
+	LimitPerS   *float64            `json:"limit_per_s"`
+	Achieved    *float64            `json:"achieved_per_s"`
+	Share       *float64            `json:"achieved_share"` // of the limit
+	LatencyMS   quantilesJSON       `json:"latency_ms"`
+	Costs       map[string]costJSON `json:"costs,omitempty"` // by unit
+}
+
+type costJSON struct {
+	Estimate  int64    `json:"est"`
+	True      int64    `json:"act"`
+	Unknown   int64    `json:"unknown"`
+	Limit     *string  `json:"limit"`
+	LimitPerS *float64 `json:"limit_per_s"`
+	Achieved  *float64 `json:"achieved_per_s"`
 }
 
 type waitJSON struct {
@@ -126,6 +136,16 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 		}
 		if limited && rate > 0 {
 			j.Share = orNull(decimals(rate/limit, 6), true)
+		}
+		for _, c := range p.Costs {
+			if j.Costs == nil {
+				j.Costs = map[string]costJSON{}
+			}
+			rate := c.achieved(p.Sending)
+			j.Costs[c.Unit] = costJSON{
+				c.Estimate, c.True, c.Unknown, orNull(c.Limit, c.Limit != ""),
+				orNull(c.LimitPerSecond, c.LimitPerSecond > 0), orNull(decimals(rate, 4), rate > 0),
+			}
 		}
 		out.Providers = append(out.Providers, j)
 	}

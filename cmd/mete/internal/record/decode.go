@@ -131,7 +131,7 @@ func (r *Record) set(name string, value []byte) (err error) {
 	case "tries":
 		r.Tries, err = decodeTries(value)
 	case "cost":
-		r.Costs, err = decodeCosts(value)
+		r.Costs, err = DecodeCosts(value)
 	case "error":
 		r.Error, err = decodeError(value)
 	case "at":
@@ -313,7 +313,19 @@ func decodeTries(value []byte) ([]Try, error) {
 	return tries, nil
 }
 
-func decodeCosts(value []byte) (costs []Cost, err error) {
+// ReadCosts reads what a record cost, and nothing else of it.
+func ReadCosts(line []byte) (costs []Cost, err error) {
+	err = members(line, func(name, value []byte) (err error) {
+		if string(name) == "cost" {
+			costs, err = DecodeCosts(value)
+		}
+		return err
+	})
+	return costs, err
+}
+
+// DecodeCosts reads the value of the field cost.
+func DecodeCosts(value []byte) (costs []Cost, err error) {
 	if isNull(value) {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/mete/internal/progress"
+	"github.com/metehq/mete/cmd/mete/internal/record"
 )
 
 // Group says what records are grouped by.
@@ -58,12 +59,17 @@ type Totals struct {
 	Bytes       int64
 	Truncated   int64
 	Waits       map[string]float64 // seconds by bound
+	Costs       map[string]Cost    // by unit
 	latency     latencies
 	starts      starts
 }
 
 // Latency is how long attempts took on the wire.
 func (t *Totals) Latency() progress.Quantiles { return t.latency.quantiles() }
+
+// Cost is what records cost in one unit: what they were taken to, and what they
+// did.
+type Cost struct{ Estimate, True float64 }
 
 // Kind counts the records with one kind of error and names the first.
 type Kind struct {
@@ -100,7 +106,7 @@ func Collect(in *Input, by Group) (*Stats, error) {
 }
 
 func newTotals(name string) *Totals {
-	return &Totals{Name: name, Statuses: map[int]int64{}, Kinds: map[string]*Kind{}, Waits: map[string]float64{}}
+	return &Totals{Name: name, Statuses: map[int]int64{}, Kinds: map[string]*Kind{}, Waits: map[string]float64{}, Costs: map[string]Cost{}}
 }
 
 func (s *Stats) group(name string) *Totals {
@@ -180,6 +186,13 @@ func (t *Totals) record(l *line, e *entry) {
 		}
 		t.Waits[w.bound] += w.d.Seconds()
 	}
+	for _, c := range e.costs {
+		if _, ok := t.Costs[c.Unit]; !ok && len(t.Costs) >= maxBounds {
+			c.Unit = other
+		}
+		sum := t.Costs[c.Unit]
+		t.Costs[c.Unit] = Cost{sum.Estimate + c.Estimate, sum.True + c.True}
+	}
 	if e.latency > 0 {
 		t.latency.add(e.latency)
 	}
@@ -208,6 +221,7 @@ type entry struct {
 	tries           []attempt
 	waits           []wait // without the limiter's
 	limiter         time.Duration
+	costs           []record.Cost
 }
 
 type attempt struct {
@@ -234,9 +248,9 @@ func (e *entry) group(by Group) string {
 	return e.host
 }
 
-func (e *entry) read(record []byte, host bool) error {
+func (e *entry) read(text []byte, host bool) error {
 	*e = entry{tries: e.tries[:0], waits: e.waits[:0], at: math.MaxInt64, end: math.MaxInt64}
-	err := members(record, func(name, value []byte) error {
+	err := members(text, func(name, value []byte) error {
 		if err := e.member(string(name), value, host); err != nil {
 			return fmt.Errorf("field %q: %w", name, err)
 		}
@@ -283,6 +297,8 @@ func (e *entry) member(name string, value []byte, host bool) (err error) {
 		e.run = value
 	case "error":
 		e.kind, err = kindOf(value)
+	case "cost":
+		e.costs, err = record.DecodeCosts(value)
 	case "waits_ms":
 		err = e.readWaits(value)
 	case "tries":

@@ -25,21 +25,22 @@ type statsJSON struct {
 }
 
 type totalsJSON struct {
-	Name      *string          `json:"name,omitempty"`
-	Records   int64            `json:"records"`
-	OK        int64            `json:"ok"`
-	Failed    int64            `json:"failed"`
-	Statuses  map[string]int64 `json:"statuses"` // "0": no answer
-	Attempts  int64            `json:"attempts"`
-	Retries   int64            `json:"retries"`
-	Throttled int64            `json:"throttled"`
-	Rate      rateJSON         `json:"rate"`
-	LatencyMS quantilesJSON    `json:"latency_ms"`
-	Buckets   []bucketJSON     `json:"latency_buckets"`
-	Waits     []waitJSON       `json:"waits"`
-	BodyBytes int64            `json:"body_bytes"`
-	Truncated int64            `json:"truncated"`
-	Errors    []kindJSON       `json:"errors"`
+	Name      *string             `json:"name,omitempty"`
+	Records   int64               `json:"records"`
+	OK        int64               `json:"ok"`
+	Failed    int64               `json:"failed"`
+	Statuses  map[string]int64    `json:"statuses"` // "0": no answer
+	Attempts  int64               `json:"attempts"`
+	Retries   int64               `json:"retries"`
+	Throttled int64               `json:"throttled"`
+	Rate      rateJSON            `json:"rate"`
+	LatencyMS quantilesJSON       `json:"latency_ms"`
+	Buckets   []bucketJSON        `json:"latency_buckets"`
+	Waits     []waitJSON          `json:"waits"`
+	Costs     map[string]costJSON `json:"costs,omitempty"` // by unit
+	BodyBytes int64               `json:"body_bytes"`
+	Truncated int64               `json:"truncated"`
+	Errors    []kindJSON          `json:"errors"`
 }
 
 type rateJSON struct {
@@ -61,6 +62,11 @@ type quantilesJSON struct {
 type bucketJSON struct {
 	LE    float64 `json:"le_ms"`
 	Count int64   `json:"count"`
+}
+
+type costJSON struct {
+	Estimate float64 `json:"est"`
+	True     float64 `json:"act"`
 }
 
 type waitJSON struct {
@@ -121,6 +127,12 @@ func (t *Totals) json() totalsJSON {
 	for _, bound := range t.bounds() {
 		d := t.Waits[bound]
 		j.Waits = append(j.Waits, waitJSON{bound, decimals(d, 3), decimals(d/sum, 4)})
+	}
+	for unit, c := range t.Costs {
+		if j.Costs == nil {
+			j.Costs = map[string]costJSON{}
+		}
+		j.Costs[unit] = costJSON{decimals(c.Estimate, 3), decimals(c.True, 3)}
 	}
 	for _, k := range kinds(t.Kinds) {
 		v := t.Kinds[k]

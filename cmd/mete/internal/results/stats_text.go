@@ -44,6 +44,7 @@ func (s *Stats) WriteText(w io.Writer, width int, ascii bool) error {
 		t.entry("latency", fmt.Sprintf("p50 %s · p90 %s · p95 %s · p99 %s · max %s", span(q.P50), span(q.P90), span(q.P95), span(q.P99), span(q.Max)))
 		t.histogram(total.latency.buckets(), q.Count)
 	}
+	t.entry("cost", total.costs())
 	t.entry("waits", total.waitShares())
 	t.entry("bodies", total.bodies())
 	if len(total.Kinds) > 0 {
@@ -132,6 +133,23 @@ func (t *Totals) statuses() string {
 	}
 	return strings.Join(parts, " · ")
 }
+
+// costs says what records cost, by unit.
+func (t *Totals) costs() string {
+	var parts []string
+	for _, unit := range slices.Sorted(maps.Keys(t.Costs)) {
+		c := t.Costs[unit]
+		s := count(whole(c.True)) + " " + progress.Printable(unit)
+		if c.Estimate != c.True {
+			s += " (estimated " + count(whole(c.Estimate)) + ")"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// whole is a sum of costs as a count; a file may hold any number.
+func whole(f float64) int64 { return int64(math.Round(max(min(f, 1e15), -1e15))) }
 
 // waitShares says what calls waited for, the longest first.
 func (t *Totals) waitShares() string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/cost"
 	"github.com/metehq/mete/cmd/mete/internal/journal"
 	"github.com/metehq/mete/metehttp"
 	"github.com/metehq/mete/quota"
@@ -45,6 +46,7 @@ type exchanged struct {
 	first    time.Time
 	end      time.Time
 	conn     time.Duration
+	priced   *cost.Response // what tells its cost; nil if nothing does
 }
 
 // exchange makes one attempt, reads its response to the end and judges it.
@@ -72,7 +74,11 @@ func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) 
 	x.attempt = metehttp.Attempt{Request: req, Response: resp, Err: err, Wire: wire, Replayable: true, Idempotent: safe, Provider: p.spec.Preset}
 	if err == nil {
 		x.status, x.header = resp.StatusCode, resp.Header
-		x.attempt.Err = r.read(x, resp.Body, p.spec.Timeout.Idle, cancel)
+		body := io.Reader(resp.Body)
+		if x.priced = p.spec.response(x); p.spec.needsBody() {
+			body = io.TeeReader(body, x.priced)
+		}
+		x.attempt.Err = r.read(x, body, p.spec.Timeout.Idle, cancel)
 		resp.Body.Close()
 		if x.body != nil {
 			x.attempt.Body = beginning(x.header, x.body.Bytes())

@@ -25,7 +25,7 @@ func TestPacing(t *testing.T) {
 		{[]mete.Limit{{Unit: "tokens", N: 1, Per: time.Second}}, 100, "", 0},
 		{both, 1, "50/s", 50},
 	} {
-		if text, rate := pacing(tc.limits, tc.n); text != tc.text || rate < tc.rate*0.999 || rate > tc.rate*1.001 {
+		if text, rate := pacing(tc.limits, "requests", tc.n); text != tc.text || rate < tc.rate*0.999 || rate > tc.rate*1.001 {
 			t.Errorf("%d starts under %v: %s at %.2f/s, want %s at %.2f/s", tc.n, tc.limits, text, rate, tc.text, tc.rate)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -72,6 +74,8 @@ type policy struct {
 	close    context.CancelCauseFunc
 	made     atomic.Int64
 
+	costs []*costBound // of --max-cost
+
 	deadline *time.Timer
 	failed   atomic.Int64
 	done     atomic.Int64
@@ -81,6 +85,9 @@ func (r *run) startPolicy() {
 	if r.o.MaxRequests > 0 {
 		r.policy.requests = semaphore.New(r.o.MaxRequests)
 		r.policy.open, r.policy.close = context.WithCancelCause(r.places.admit)
+	}
+	for _, unit := range slices.Sorted(maps.Keys(r.o.MaxCost)) {
+		r.policy.costs = append(r.policy.costs, newCostBound(unit, r.o.MaxCost[unit], r.o.Spent[unit]))
 	}
 	if d := r.o.Deadline; d > 0 {
 		r.policy.deadline = time.AfterFunc(d, func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/mete/internal/classify"
 	"github.com/metehq/mete/cmd/mete/internal/config"
+	"github.com/metehq/mete/cmd/mete/internal/cost"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/progress"
 	"github.com/metehq/mete/metehttp"
@@ -35,6 +36,10 @@ type Spec struct {
 	Preset   string
 	Classify classify.Rules
 	RetryOn  []string
+	// Costs is what a request costs in units other than requests. Bounds are
+	// the units of Options.MaxCost, which every row must have a cost in.
+	Costs  []cost.Rule
+	Bounds []string
 }
 
 // manyPlaces is how many places that rows name keep durable state and figures
@@ -62,6 +67,7 @@ type provider struct {
 	counts  progress.Provider
 	denied  int // answers in a row that refuse the shared credential
 	slow    sync.Once
+	costs   []progress.Cost // by unit
 }
 
 // errParked ends the admission of a provider that cannot be used any more.
@@ -243,6 +249,34 @@ func (p *provider) started(at time.Time) {
 	}
 }
 
+// paid books what an attempt cost that went to the wire at a time.
+func (p *provider) paid(unit string, at time.Time, est, act int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.cost(unit)
+	c.Estimate += est
+	c.True += act
+	if !at.Before(p.last) {
+		c.Last = act
+	}
+}
+
+// unpriced counts an attempt whose true cost could not be told.
+func (p *provider) unpriced(unit string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cost(unit).Unknown++
+}
+
+func (p *provider) cost(unit string) *progress.Cost {
+	i := slices.IndexFunc(p.costs, func(c progress.Cost) bool { return c.Unit == unit })
+	if i < 0 {
+		i = len(p.costs)
+		p.costs = append(p.costs, progress.Cost{Unit: unit})
+	}
+	return &p.costs[i]
+}
+
 func (p *provider) retried() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,22 +308,23 @@ func (p *provider) figures() progress.Provider {
 		c.Sending = p.last.Sub(p.first)
 	}
 	c.Latency = p.latency.Quantiles()
-	c.Limit, c.LimitPerSecond = pacing(p.spec.Gate.Limits, c.Starts)
+	c.Limit, c.LimitPerSecond = pacing(p.spec.Gate.Limits, mete.Requests, c.Starts)
+	c.Costs = p.costFigures()
 	return c
 }
 
-// pacing is the limit that n starts take longest under, and how many it lets
+// pacing is the limit that n units take longest under, and how many it lets
 // start per second while they last: the shortest window paces its starts, the
 // longer ones let N go and then close until the window is over.
-func pacing(limits []mete.Limit, n int64) (text string, perSecond float64) {
+func pacing(limits []mete.Limit, unit string, n int64) (text string, perSecond float64) {
 	longest := -1.0
 	for _, l := range limits {
-		if (l.Unit != "" && l.Unit != mete.Requests) || l.Per <= 0 || l.N <= 0 {
+		if unitOf(l) != unit || l.Per <= 0 || l.N <= 0 {
 			continue
 		}
 		paced := true
 		for _, o := range limits {
-			paced = paced && (o.Unit != l.Unit || o.Per <= 0 || o.Per >= l.Per)
+			paced = paced && (unitOf(o) != unit || o.Per <= 0 || o.Per >= l.Per)
 		}
 		rate := float64(l.N) / l.Per.Seconds()
 		took := float64(max(n-1, 0)) / rate

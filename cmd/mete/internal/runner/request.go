@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/cost"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 )
@@ -34,7 +35,12 @@ type request struct {
 	shared bool // it carries a credential that other rows carry too
 	// timeout of an attempt; 0 is the provider's.
 	timeout time.Duration
+	row     *input.Row
+	costs   map[string]int64 // estimated, by unit
 }
+
+// priced is what the true cost may depend on.
+func (q *request) priced() *cost.Request { return priced(q.row) }
 
 // build makes the request of a row for its provider. The error is a mistake in
 // the row.

@@ -49,6 +49,7 @@ func (r *run) send(rec *record.Record, row *input.Row, p *provider) error {
 	if err != nil {
 		return r.fail(rec, record.InvalidRow, "admission", err.Error())
 	}
+	q.row, q.costs = row, call.Costs
 	for hop := 0; ; hop++ {
 		tries := p.gate.Tries(p.admit, call)
 		permit, x, err := r.attempts(rec, p, tries, q)
@@ -92,32 +93,6 @@ func redirected(x *exchanged) string {
 	return ""
 }
 
-// call is what a row asks of its provider's gate.
-func (p *provider) call(row *input.Row) (mete.Call, error) {
-	c := mete.Call{Lane: row.Lane, Wire: true}
-	for _, l := range p.spec.Gate.Limits {
-		unit := l.Unit
-		if unit == "" {
-			unit = mete.Requests
-		}
-		if n, ok := row.Cost[unit]; ok || (unit != mete.Requests && row.Cost != nil) {
-			if !ok {
-				n, ok = row.Cost[""]
-			}
-			if ok {
-				if c.Costs == nil {
-					c.Costs = map[string]int64{}
-				}
-				c.Costs[unit] = n
-			}
-		}
-		if _, ok := c.Costs[unit]; !ok && unit != mete.Requests {
-			return c, fmt.Errorf("the row has no cost in %s, which provider %s limits: give it as \"cost\": {%q: n}", unit, p.name, unit)
-		}
-	}
-	return c, nil
-}
-
 // attempts makes the attempts of one request until one is final. Its permit is
 // still held then. A nil permit means that the call was refused: the error is
 // errUnfinished, or nil if the row has its record.
@@ -131,9 +106,15 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		if !ok {
 			return nil, nil, errUnfinished
 		}
+		estimates, ok := r.reserveCosts(p.admit, rec.ID, q)
+		if !ok {
+			reserved.Release()
+			return nil, nil, errUnfinished
+		}
 		permit, err := tries.Next()
 		if err != nil {
 			reserved.Release()
+			release(estimates)
 			return nil, nil, r.refused(rec, p, tries, err)
 		}
 		r.requested()
@@ -142,6 +123,7 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		r.inFlight.Add(-1)
 		r.book(rec, p, permit, x, tries.Backoff()-backoff, tries.Attempts() > 1)
 		backoff = tries.Backoff()
+		r.settle(rec, p, permit, x, q, estimates)
 		outcome := x.verdict.Outcome
 		why := r.hopeless(p, q, x)
 		if why != "" {

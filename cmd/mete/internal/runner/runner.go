@@ -48,10 +48,13 @@ type Options struct {
 	OnChange          string // of a row since an earlier run: "fail", "rerun" or "keep"
 	Bodies            Bodies
 	Dedup             Dedup
-	RetryFailed       bool          // send rows again whose last record is not ok
-	MaxRequests       int64         // attempts; 0 is no bound
-	Deadline          time.Duration // of admission; 0 is none
-	Halt              *Halt
+	RetryFailed       bool  // send rows again whose last record is not ok
+	MaxRequests       int64 // attempts; 0 is no bound
+	// MaxCost ends the run before more is spent of a unit, and Spent is what
+	// earlier runs of the same output have.
+	MaxCost, Spent map[string]int64
+	Deadline       time.Duration // of admission; 0 is none
+	Halt           *Halt
 	// Value picks a value out of a JSON body for the record; nil does not.
 	Value func(body []byte) ([]byte, error)
 	// Failures gets a copy of the records that are not ok; nil gets none.

@@ -42,9 +42,11 @@ func (o *Options) Check(row *input.Row) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.call(row); err != nil {
+	call, err := p.call(row)
+	if err != nil {
 		return err
 	}
+	row.Estimate = call.Costs
 	_, err = (&run{o: o}).build(row, p)
 	return err
 }
@@ -151,8 +153,8 @@ func (o *Options) Pace() (perSecond float64) {
 func (o *Options) Least(rows int64, costs map[string]int64) (time.Duration, string) {
 	least, by := time.Duration(0), ""
 	for _, l := range o.usual().Gate.Limits {
-		n, ok := costs[l.Unit]
-		if l.Unit == "" || l.Unit == mete.Requests {
+		n, ok := costs[unitOf(l)]
+		if unitOf(l) == mete.Requests {
 			n, ok = rows, true
 		}
 		if !ok || l.N <= 0 || l.Per <= 0 {

@@ -16,6 +16,7 @@ type Tally struct {
 	bad       atomic.Int64 // bad rows that have no record
 	retries   atomic.Int64
 	throttled atomic.Int64
+	unpriced  atomic.Int64 // answers whose true cost cannot be told
 	latency   progress.Latency
 	queue     progress.Latency
 	waits     [len(waitNames)]progress.Latency // apart by bound
