@@ -18,16 +18,15 @@ type pause struct {
 	rampFrom time.Duration // when the probe succeeded; 0 is no ramp
 	started  time.Duration // when the last pause began
 	unhinted int           // throttles without a hint in a row
-	slower   int           // throttles inside the configured limit: each takes a tenth of the rate
-	quiet    time.Duration // when the last of them was
+	search   search        // for the rate that the provider really allows
+	refusals refusals      // the last starts that it refused
+	opened   time.Duration // when the last pause was over; 0 is none
 	stretch  float64       // in force at the meters; 0 is not known
 	paced    time.Duration // as of when
 }
 
 const (
-	rampStart  = 0.25
-	quietAfter = 10 * time.Minute
-	slowest    = 20 // 0.9^20 is an eighth
+	rampStart = 0.25
 	// probeLease is how long a probe may take before another one is let
 	// through: one that never ends must not close a provider for good.
 	probeLease = time.Minute
@@ -87,17 +86,18 @@ func (p *pause) granted(permit *Permit) {
 // throttles inside the configured limit.
 func (q *queue) pace(now time.Duration) {
 	p := &q.pause
-	if p.stretch == 1 && p.rampFrom == 0 && p.slower == 0 {
+	if p.stretch == 1 && p.rampFrom == 0 && !p.search.on {
 		return
 	}
+	period := q.period()
 	// A step that nobody was there to see took place when it was due.
 	for {
 		at := now
 		if p.rampFrom > 0 {
 			at = min(at, p.nextStep(max(p.paced, p.rampFrom)))
 		}
-		if p.slower > 0 {
-			at = min(at, p.quiet+quietAfter)
+		if p.search.on && !p.probing {
+			at = min(at, max(p.search.due(period), p.paced+1))
 		}
 		q.paceAt(at)
 		if p.paced = at; at == now {
@@ -111,11 +111,10 @@ func (q *queue) paceAt(now time.Duration) {
 	if p.rampFrom > 0 && p.open(now) == 1 {
 		p.rampFrom = 0
 	}
-	if p.slower > 0 && now-p.quiet >= quietAfter {
-		p.slower--
-		p.quiet += quietAfter
+	if p.search.on && !p.probing {
+		p.search.step(now, q.period())
 	}
-	stretch := 1 / (p.open(now) * math.Pow(0.9, float64(p.slower)))
+	stretch := 1 / (p.open(now) * p.search.current())
 	if stretch == p.stretch {
 		return
 	}
@@ -125,11 +124,20 @@ func (q *queue) paceAt(now time.Duration) {
 	}
 }
 
-// throttled closes the provider because an attempt granted at granted was
-// pushed back. A delay of 0 is no hint. It reports the end of the pause.
-func (q *queue) throttled(now, granted, delay time.Duration, hinted bool) time.Duration {
+// throttled closes the provider because an attempt was pushed back. A delay of
+// 0 is no hint. It reports the end of the pause.
+func (q *queue) throttled(now time.Duration, permit *Permit, delay time.Duration, hinted bool) time.Duration {
 	p := &q.pause
-	fresh := p.fresh(granted)
+	fresh := p.fresh(permit.granted)
+	var counted float64
+	if l := q.pacedLimit(); l != nil {
+		if fresh {
+			counted = q.accepted(permit, l)
+		}
+		if c := permit.chargeOf(l); c != nil {
+			p.refusals.add(c.At())
+		}
+	}
 	if !hinted || delay == 0 {
 		if !fresh {
 			return p.until
@@ -142,9 +150,10 @@ func (q *queue) throttled(now, granted, delay time.Duration, hinted bool) time.D
 	if fresh {
 		jitter = retry.Jitter(delay, hinted)
 		p.started = max(now, 1)
-		if len(q.limits) > 0 {
-			p.slower = min(p.slower+1, slowest)
-			p.quiet = now
+		// A probe that is refused says that the pause was too short, and
+		// nothing of the rate.
+		if len(q.limits) > 0 && !p.probing {
+			p.search.refused(now, counted)
 		}
 	}
 	q.closeUntil(now, now+delay, jitter)
@@ -185,7 +194,9 @@ func (q *queue) closeUntil(now, asked, jitter time.Duration) {
 func (q *queue) answered(now time.Duration, p *Permit) {
 	if q.pause.probe == p && p != nil {
 		q.pause.probing, q.pause.probe = false, nil
-		q.pause.rampFrom = max(now, 1)
+		open, shut := q.pause.started-q.pause.opened, now-q.pause.started
+		q.pause.search.reopened(now, shut <= q.period()/2 && open+shut >= q.period())
+		q.pause.rampFrom, q.pause.opened = max(now, 1), max(now, 1)
 	}
 	if q.pause.fresh(p.granted) {
 		q.pause.unhinted = 0

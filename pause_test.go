@@ -284,8 +284,8 @@ func TestRampEndsForTryAcquire(t *testing.T) {
 	}
 }
 
-// Each throttle within the configured limit takes a tenth of the rate, and ten
-// quiet minutes give one back.
+// Each throttle within the configured limit takes a tenth of the rate, and quiet
+// times give it back. A probe that is refused takes nothing.
 func TestThrottlesSlowTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Config{Limits: []Limit{Per(100, time.Second)}, MaxWait: -1})
@@ -296,24 +296,32 @@ func TestThrottlesSlowTheRate(t *testing.T) {
 				t.Errorf("rate %v, want %v", r, want)
 			}
 			time.Sleep(d)
+			time.Sleep(throttle(t, g, Outcome{Hinted: true, RetryAfter: time.Second}))
+			if r := rate(); r != want {
+				t.Errorf("rate %v after a refused probe, want %v", r, want)
+			}
+			if err := Do(t.Context(), g, Call{}, func(context.Context) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(3 * time.Second)
 		}
 		start := time.Now()
 		n := 0
-		for time.Since(start) < 100*time.Second {
+		for time.Since(start) < 5*time.Second {
 			if err := Do(t.Context(), g, Call{}, func(context.Context) error { n++; return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n < 7100 || n > 7240 {
-			t.Errorf("%d starts in 100 s at 72.9 %% of 100/s", n)
+		if n < 355 || n > 365 {
+			t.Errorf("%d starts in 5 s at 72.9 %% of 100/s", n)
 		}
-		time.Sleep(9 * time.Minute)
-		if r := rate(); r != 0.81 {
-			t.Errorf("after 10 minutes: rate %v", r)
+		time.Sleep(5 * time.Minute)
+		if r := rate(); r < 0.95*0.81 || r >= 0.81 {
+			t.Errorf("after 5 minutes: rate %v, want it within a twentieth of what was refused", r)
 		}
-		time.Sleep(20 * time.Minute) // nobody calls
+		time.Sleep(55 * time.Minute) // nobody calls
 		if r := rate(); r != 1 {
-			t.Errorf("after 30 minutes: rate %v", r)
+			t.Errorf("after an hour: rate %v", r)
 		}
 		// Without a limit there is no rate to lower.
 		g = newGate(t, Config{})

@@ -2,7 +2,6 @@ package mete
 
 import (
 	"maps"
-	"math"
 	"time"
 
 	"github.com/metehq/mete/breaker"
@@ -70,7 +69,7 @@ func (g *Gate) Stats() Stats {
 		Bound:       q.boundName(q.bound),
 		Breaker:     q.circuit.State(now),
 		Paused:      max(q.pause.until-now, 0),
-		Rate:        q.pause.open(now) * math.Pow(0.9, float64(q.pause.slower)),
+		Rate:        q.pause.open(now) * q.pause.search.current(),
 	}
 	for i, d := range q.blocked {
 		if d > 0 {

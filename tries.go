@@ -202,7 +202,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	at, closed := now, g.q.pause.until
 	switch {
 	case o.Throttled:
-		at = g.q.throttled(now, p.granted, o.RetryAfter, o.Hinted)
+		at = g.q.throttled(now, p, o.RetryAfter, o.Hinted)
 	case o.Answered:
 		g.q.answered(now, p)
 	}

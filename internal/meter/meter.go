@@ -34,10 +34,18 @@ type Charge struct {
 	at     time.Duration
 	cell   uint64 // absolute index of a cell, or the number of a calendar period
 	onWire bool
+	used   uint32 // what the window held with it when it was booked; 0 is not known
 }
 
 // Units returns what is charged.
 func (c *Charge) Units() int64 { return c.n }
+
+// At is the instant at which it is booked.
+func (c *Charge) At() time.Duration { return c.at }
+
+// Used is how many units, its own included, had started in the window that
+// ended when it was booked; 0 if the meter keeps none.
+func (c *Charge) Used() int64 { return int64(c.used) }
 
 // Meter is one limit. Costs are positive.
 type Meter interface {

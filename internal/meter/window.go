@@ -180,7 +180,7 @@ func (w *Window) Take(now time.Duration, n int64, onWire bool) Charge {
 	if w.pace.units > 0 {
 		w.pace.push(now, w.slack, n)
 	}
-	return Charge{n: n, at: now, cell: i, onWire: onWire}
+	return Charge{n: n, at: now, cell: i, onWire: onWire, used: uint32(min(max(w.used, 0), math.MaxUint32))}
 }
 
 // Sent implements Meter.
