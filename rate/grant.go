@@ -30,9 +30,9 @@ func (g *Grant) Settle(actual int64) {
 	}
 	l := g.limiter
 	now := l.clock()
-	l.mu.Lock()
+	l.lock()
 	if g.closed {
-		l.mu.Unlock()
+		l.unlock()
 		return
 	}
 	g.closed = true
@@ -40,6 +40,13 @@ func (g *Grant) Settle(actual int64) {
 	l.scratch = g.charge // so that g itself may live on the stack
 	l.meter.Settle(now, &l.scratch, min(max(actual, 0), MaxUnits))
 	l.stepAndUnlock(now)
+}
+
+// keep says that the charge is of a Grant. The caller holds mu.
+func (l *Limiter) keep(c *meter.Charge) {
+	if b, ok := l.meter.(*meter.Bucket); ok {
+		b.Keep(c)
+	}
 }
 
 // Cancel undoes the grant: the limit stands as if it had not been taken.

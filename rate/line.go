@@ -81,7 +81,7 @@ func (l *woken) wake() {
 // caller holds mu, which wait releases.
 func (l *Limiter) wait(ctx context.Context, now time.Duration, n int64, g *Grant) error {
 	if err := l.foresee(ctx, now, n); err != nil {
-		l.mu.Unlock()
+		l.unlock()
 		return err
 	}
 	w := l.spare
@@ -124,12 +124,14 @@ func (l *Limiter) foresee(ctx context.Context, now time.Duration, n int64) error
 
 // finish takes over the charge and keeps the waiter for the next one.
 func (l *Limiter) finish(w *waiter, g *Grant) {
+	l.lock()
 	if g != nil {
 		g.limiter, g.charge = l, w.charge
+	} else if b, ok := l.meter.(*meter.Bucket); ok {
+		b.Final(&w.charge)
 	}
-	l.mu.Lock()
 	l.spare = w
-	l.mu.Unlock()
+	l.unlock()
 }
 
 // leave ends a waiter that was refused or whose context has ended. Where a
@@ -137,7 +139,7 @@ func (l *Limiter) finish(w *waiter, g *Grant) {
 // what was granted goes back.
 func (l *Limiter) leave(w *waiter, err error) error {
 	now := l.clock()
-	l.mu.Lock()
+	l.lock()
 	now = l.at(now)
 	switch {
 	case w.queued:
@@ -145,7 +147,6 @@ func (l *Limiter) leave(w *waiter, err error) error {
 	case w.err != nil:
 		err = w.err
 	default:
-		l.granted -= w.n
 		l.meter.Settle(now, &w.charge, 0)
 	}
 	l.stepAndUnlock(now)
@@ -166,7 +167,7 @@ func (l *Limiter) stepUnlockWake(now time.Duration, list woken) {
 		again = meter.Later
 		l.line.remove(w)
 		w.charge = l.meter.Take(now, w.n, true)
-		l.granted += w.n
+		l.keep(&w.charge) // until finish or leave
 		list.push(w)
 	}
 	if l.line.n > 0 {
@@ -178,7 +179,7 @@ func (l *Limiter) stepUnlockWake(now time.Duration, list woken) {
 		l.denied.lift()
 	}
 	l.arm(now, again)
-	l.mu.Unlock()
+	l.unlock()
 	list.wake()
 }
 
@@ -210,7 +211,7 @@ func (l *Limiter) arm(now, again time.Duration) {
 
 func (l *Limiter) onTick() {
 	now := l.clock()
-	l.mu.Lock()
+	l.lock()
 	l.due = -1 // it has fired: arm must set it again
 	l.stepAndUnlock(l.at(now))
 }

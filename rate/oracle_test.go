@@ -74,7 +74,7 @@ type step struct {
 
 var steps = rapid.Custom(func(t *rapid.T) step {
 	return step{
-		kind:  rapid.SampledFrom([]string{"allow", "wait", "wait", "cancel", "settle", "settle", "set"}).Draw(t, "kind"),
+		kind:  rapid.SampledFrom([]string{"allow", "wait", "wait", "plain", "cancel", "settle", "settle", "set"}).Draw(t, "kind"),
 		n:     rapid.Int64Range(1, 8).Draw(t, "n"),
 		ms:    rapid.SampledFrom([]int64{0, 0, 1, 2, 5, 17, 60}).Draw(t, "ms"),
 		which: rapid.IntRange(0, 1000).Draw(t, "which"),
@@ -103,6 +103,7 @@ type caller struct {
 	grant   *rate.Grant
 	err     error
 	through bool
+	final   bool // it waits without a grant
 }
 
 func history(t *testing.T, n, burst int64, list []step) string {
@@ -128,14 +129,18 @@ func history(t *testing.T, n, burst int64, list []step) string {
 			if got := l.Allow(s.n); got != want {
 				return fmt.Sprintf("step %d: Allow(%d) is %v", i, s.n, got)
 			}
-		case "wait":
+		case "wait", "plain":
 			ctx, cancel := context.WithCancel(context.Background())
-			c := &caller{charge: &charge{id: int64(i), n: s.n}, cancel: cancel}
+			c := &caller{charge: &charge{id: int64(i), n: s.n}, cancel: cancel, final: s.kind == "plain"}
 			callers = append(callers, c)
 			o.line = append(o.line, c.charge)
 			o.step()
 			go func() {
-				c.grant, c.err = l.Take(ctx, s.n)
+				if c.final {
+					c.err = l.Wait(ctx, s.n)
+				} else {
+					c.grant, c.err = l.Take(ctx, s.n)
+				}
 				c.through = true
 			}()
 		case "cancel":
@@ -154,7 +159,7 @@ func history(t *testing.T, n, burst int64, list []step) string {
 				continue
 			}
 			c := callers[s.which%len(callers)]
-			if !c.granted {
+			if !c.granted || c.final {
 				continue
 			}
 			actual := s.n * 2 % 11

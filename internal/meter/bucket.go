@@ -28,6 +28,8 @@ type Bucket struct {
 	log     cells
 	stretch float64
 	stopped time.Duration // when the rate became 0; time stands still since
+	open    int           // charges that may be refunded: see Keep
+	kept    uint64        // absolute index after the newest cell with one of them
 }
 
 // NewBucket returns a full bucket.
@@ -162,6 +164,7 @@ func (b *Bucket) Settle(now time.Duration, c *Charge, actual int64) {
 	now = b.time(now)
 	diff := actual - c.n
 	c.n = actual
+	b.Final(c)
 	if diff > 0 {
 		b.Take(now, diff, true)
 		return
