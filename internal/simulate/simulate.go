@@ -17,13 +17,17 @@ import (
 
 // Run drives an algorithm through a scenario and says how it went.
 func Run(sc Scenario, algorithm Algorithm, seed uint64) Result {
+	return run(sc, algorithm, seed, newMeter(sc))
+}
+
+func run(sc Scenario, algorithm Algorithm, seed uint64, m *meter) Result {
 	w := &world{
 		sc:       sc,
 		provider: sc.Provider,
 		callers:  rand.New(rand.NewPCG(seed, 1)),
 		service:  rand.New(rand.NewPCG(seed, 2)),
 		luck:     rand.New(rand.NewPCG(seed, 3)),
-		meter:    newMeter(sc),
+		meter:    m,
 	}
 	w.load = sc.Load
 	for i := range max(1, sc.Clients) {
@@ -36,7 +40,7 @@ func Run(sc Scenario, algorithm Algorithm, seed uint64) Result {
 	}
 	w.schedule(sc.From, event{kind: look})
 	w.run()
-	return w.meter.result()
+	return m.result()
 }
 
 // world is one run: everything that changes while virtual time passes.
