@@ -2,67 +2,224 @@ package mete
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Diagnose says in a sentence what set the pace of a gate between two
-// snapshots, and what to do about it. A bound is binding if the head of the
-// queue was blocked on it for more than half of the time that it was blocked
-// at all.
+// Diagnose says in a sentence or two what set the pace of a gate between two
+// snapshots, and what to do about it. Some seconds between them are enough; the
+// zero Stats for before means since the gate was made. A bound is binding if it
+// has more than half of the time for which the head of the queue was blocked.
 func Diagnose(before, now Stats) string {
-	if n := now.Leaks - before.Leaks; n > 0 {
-		return fmt.Sprintf("%d permits were lost: taken and never released. Config.FindLeaks tells where.", n)
+	d := diagnosis{now: now, time: now.At.Sub(before.At), before: before}
+	if before.At.IsZero() {
+		d.time = now.age
 	}
-	if now.Breaker != "" && now.Breaker != "closed" {
-		return fmt.Sprintf("The circuit breaker is %s: the provider fails.", now.Breaker)
-	}
-	if now.Paused > 0 {
-		return fmt.Sprintf("Paused for another %v: the provider asked to stay away.", now.Paused.Round(time.Millisecond))
-	}
-	bound, most, all := "", time.Duration(0), time.Duration(0)
-	for b, d := range now.Blocked {
-		d -= before.Blocked[b]
-		all += d
-		if d > most {
-			bound, most = b, d
+	d.attempts = now.Attempts - before.Attempts
+	for b, t := range now.Blocked {
+		if t -= before.Blocked[b]; t > 0 {
+			d.all += t
+			d.blocked = append(d.blocked, blockedFor{b, t})
 		}
 	}
-	attempts := now.Attempts - before.Attempts
-	switch {
-	case all == 0 && attempts == 0:
-		return "Idle: nothing was asked for."
-	case all == 0:
-		return fmt.Sprintf("Nothing waited: %d calls started as they came. The callers set the pace.", attempts)
-	case 2*most <= all:
-		return "No single bound: the waits are shared by " + shares(before, now, all) + "."
-	case bound == boundNames[boundSemaphore]:
-		return fmt.Sprintf("All %d permits were in use: the provider answers more slowly than the limits allow calls to start. More permits help only if it has room.", now.Concurrency)
-	case bound == boundNames[boundPause]:
-		return fmt.Sprintf("The provider opens again after a pause: %.0f %% of the rate is in force.", 100*now.Rate)
-	case bound == boundNames[boundBreaker]:
-		return "Calls waited for the circuit breaker."
+	slices.SortFunc(d.blocked, func(a, b blockedFor) int {
+		if a.time != b.time {
+			return int(max(min(b.time-a.time, 1), -1))
+		}
+		return strings.Compare(a.bound, b.bound)
+	})
+	for _, look := range []func() string{d.leaked, d.closed, d.stuck, d.processor, d.pool, d.retries, d.waited} {
+		if text := look(); text != "" {
+			return text
+		}
 	}
-	return fmt.Sprintf("%s set the pace, as it should: more permits change nothing.", strings.TrimPrefix(bound, "limit:"))
+	return ""
+}
+
+// diagnosis is what happened between two snapshots.
+type diagnosis struct {
+	before, now Stats
+	time        time.Duration
+	attempts    int64
+	blocked     []blockedFor // the longest first
+	all         time.Duration
+}
+
+type blockedFor struct {
+	bound string
+	time  time.Duration
+}
+
+// binding reports whether the head of the queue was blocked on bound most.
+func (d *diagnosis) binding(bound string) bool {
+	return len(d.blocked) > 0 && d.blocked[0].bound == bound && 2*d.blocked[0].time > d.all
+}
+
+// latency is the mean time for which permits were held lately, and before that;
+// 0 is not known.
+func (d *diagnosis) latency() (lately, earlier time.Duration) {
+	if n := d.now.Ended - d.before.Ended; n > 0 {
+		lately = (d.now.Held - d.before.Held) / time.Duration(n)
+	}
+	return lately, d.before.Latency()
+}
+
+func (d *diagnosis) leaked() string {
+	n := d.now.Leaks - d.before.Leaks
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d permits were lost: taken and never released. Observer.Leaked tells where they were taken.", n)
+}
+
+func (d *diagnosis) closed() string {
+	// Over the whole life of a gate, a pause at its end need not have mattered.
+	over := d.before.At.IsZero() && d.now.Waiting == 0 && d.attempts > 0
+	switch {
+	case d.now.Breaker != "" && d.now.Breaker != "closed":
+		return fmt.Sprintf("The circuit breaker is %s: the provider fails. Look at its errors; calls go on by themselves when a probe succeeds.", d.now.Breaker)
+	case d.now.Paused > 0 && !over:
+		return fmt.Sprintf("Paused for another %v: the provider asked to stay away. If that is often so, its limit is lower than the one given here, or somebody else uses it.", d.now.Paused.Round(time.Millisecond))
+	}
+	return ""
+}
+
+// stuck finds permits that do not come back.
+func (d *diagnosis) stuck() string {
+	s := d.now
+	if s.Concurrency == 0 || s.InUse < s.Concurrency || s.Waiting == 0 || s.Ended != d.before.Ended || d.attempts > 0 || d.time < time.Second {
+		return ""
+	}
+	text := fmt.Sprintf("All %d permits are in use, and none came back for %v: they are leaked, or the provider does not answer.", s.Concurrency, d.time.Round(time.Millisecond))
+	if s.Oldest > 0 {
+		return text + fmt.Sprintf(" The oldest has been held for %v; it was taken at %s.", s.Oldest.Round(time.Millisecond), s.OldestAt)
+	}
+	return text + " Set Config.Timeout for a provider that hangs, and Config.FindLeaks to see where permits were taken."
+}
+
+// processor finds a process that has no processor left.
+func (d *diagnosis) processor() string {
+	all := time.Duration(d.now.Processors) * d.time
+	used := d.now.CPU - d.before.CPU
+	if d.before.At.IsZero() {
+		used = d.now.CPU - d.now.cpuAtStart
+	}
+	if d.now.CPU == 0 || all == 0 || used < all*9/10 || d.limited() {
+		return ""
+	}
+	return fmt.Sprintf("This machine is the bound: the process keeps %.1f of %d processors busy. Make the work on each answer cheaper, or use more machines; more permits change nothing.",
+		float64(used)/float64(d.time), d.now.Processors)
+}
+
+// limited reports whether a limit was binding.
+func (d *diagnosis) limited() bool {
+	return len(d.blocked) > 0 && strings.HasPrefix(d.blocked[0].bound, "limit:") && 2*d.blocked[0].time > d.all
+}
+
+// pool finds calls that hold a permit without being on the wire.
+func (d *diagnosis) pool() string {
+	held, conn, sent := d.now.Held-d.before.Held, d.now.Conn-d.before.Conn, d.now.Sent-d.before.Sent
+	if sent == 0 || conn*4 < held || conn/time.Duration(sent) < time.Millisecond || !d.binding(boundNames[boundSemaphore]) && len(d.blocked) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("Calls hold a permit for %v before they reach the wire, %.0f %% of their time: the connections are a hidden second bound. Raise the transport's MaxConnsPerHost to at least %s, or remove it (metehttp.NewPool); if connections are opened again and again, look at name resolution and TLS.",
+		span(conn/time.Duration(sent)), 100*min(float64(conn)/float64(max(held, 1)), 1), d.permits())
+}
+
+// retries finds calls that mostly stay away.
+func (d *diagnosis) retries() string {
+	// Calls stay away side by side, the head of the queue waits alone.
+	backoff := (d.now.Backoff - d.before.Backoff) / time.Duration(max(d.now.Concurrency, 1))
+	if backoff <= d.all || backoff*4 < d.time {
+		return ""
+	}
+	return fmt.Sprintf("Most of the waiting was back-off: %d of %d attempts were made again. Look at their errors first.", d.now.Retries-d.before.Retries, d.attempts)
+}
+
+func (d *diagnosis) permits() string {
+	if d.now.Concurrency == 0 {
+		return "the number of calls in flight"
+	}
+	return fmt.Sprintf("the %d permits", d.now.Concurrency)
+}
+
+// waited says what the queue was blocked on.
+func (d *diagnosis) waited() string {
+	switch {
+	case len(d.blocked) == 0 && d.attempts == 0:
+		return "Idle: nothing was asked for."
+	case len(d.blocked) == 0, 20*d.all < d.time:
+		return fmt.Sprintf("Nothing waited: %d calls started as they came. The callers set the pace; to go faster, ask for more at once.", d.attempts)
+	case 2*d.blocked[0].time <= d.all:
+		return "No single bound: the waits are shared by " + d.shares() + "."
+	}
+	switch bound := d.blocked[0].bound; bound {
+	case boundNames[boundSemaphore]:
+		return d.semaphore()
+	case boundNames[boundPause]:
+		return fmt.Sprintf("Calls waited for pauses: the provider asked to stay away, and opens step by step (%.0f %% of the rate is in force). Its limit is lower than the one given here, or somebody else uses it.", 100*d.now.Rate)
+	case boundNames[boundBreaker]:
+		return "Calls waited for the circuit breaker: the provider failed. Look at its errors."
+	case boundNames[boundStore]:
+		return "Calls waited for the shared store: it is slow, or far away."
+	default:
+		return fmt.Sprintf("%s set the pace, as it should: more permits change nothing%s.", strings.TrimPrefix(bound, "limit:"), d.spare())
+	}
+}
+
+// spare says how few permits were enough if there are far too many.
+func (d *diagnosis) spare() string {
+	limit, perSecond := d.now.tightest()
+	latency, _ := d.latency()
+	n := perSecond * latency.Seconds()
+	if n == 0 || d.now.Concurrency == 0 || float64(d.now.Concurrency) < 4*math.Ceil(n) {
+		return ""
+	}
+	return fmt.Sprintf(" (%s x %s = %.3g in flight, by Little's law; there are %d permits)", limit, span(latency), n, d.now.Concurrency)
+}
+
+// semaphore tells a provider that has become slow from permits that are few.
+func (d *diagnosis) semaphore() string {
+	n := d.now.Concurrency
+	lately, earlier := d.latency()
+	limit, perSecond := d.now.tightest()
+	needs := int(math.Ceil(perSecond * lately.Seconds()))
+	switch {
+	case n == 0:
+		return "Calls waited for permits of their lane. Raise its cap."
+	case earlier > 0 && 2*lately > 3*earlier:
+		return fmt.Sprintf("All %d permits were in use, and the provider slowed down: calls take %s, %.1f times the %s before. More permits would only wait there; look at the provider.",
+			n, span(lately), float64(lately)/float64(earlier), span(earlier))
+	case needs > n:
+		return fmt.Sprintf("All %d permits were in use: %s x %s needs about %d (Little). Raise the concurrency.", n, limit, span(lately), needs)
+	case needs > 0:
+		return fmt.Sprintf("All %d permits were in use, though %s x %s needs about %d (Little): the provider is slow at times, or the permits leave no headroom. Try twice as many.", n, limit, span(lately), needs)
+	}
+	return fmt.Sprintf("All %d permits were in use: no limit is near. More permits help as long as the provider has room; mete tune finds out.", n)
 }
 
 // shares lists the bounds with their parts of the waiting.
-func shares(before, now Stats, all time.Duration) string {
+func (d *diagnosis) shares() string {
 	var parts []string
-	for _, l := range now.Limits {
-		parts = appendShare(parts, l.Bound, before, now, all)
-	}
-	for _, b := range boundNames {
-		parts = appendShare(parts, b, before, now, all)
+	for _, b := range d.blocked {
+		parts = append(parts, fmt.Sprintf("%s (%.0f %%)", b.bound, 100*float64(b.time)/float64(d.all)))
 	}
 	return strings.Join(parts, ", ")
 }
 
-func appendShare(parts []string, bound string, before, now Stats, all time.Duration) []string {
-	if d := now.Blocked[bound] - before.Blocked[bound]; d > 0 {
-		parts = append(parts, fmt.Sprintf("%s (%.0f %%)", bound, 100*float64(d)/float64(all)))
+// span writes a duration to three figures or so.
+func span(d time.Duration) string {
+	for _, unit := range []time.Duration{time.Minute, time.Second, time.Millisecond, time.Microsecond} {
+		if d >= 10*unit {
+			return d.Round(unit / 10).String()
+		}
+		if d >= unit {
+			return d.Round(unit / 100).String()
+		}
 	}
-	return parts
+	return d.String()
 }
 
 // Saturation is the part of the permits that is in use, from 0 to 1; 0 where

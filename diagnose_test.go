@@ -52,12 +52,213 @@ func TestDiagnose(t *testing.T) {
 	if got := Diagnose(Stats{}, Stats{Leaks: 2}); !strings.HasPrefix(got, "2 permits were lost") {
 		t.Error(got)
 	}
-	shared := Stats{Blocked: map[string]time.Duration{"semaphore": time.Second, "limit:1/s": time.Second}, Limits: []LimitStats{{Bound: "limit:1/s"}}}
+	shared := Stats{Blocked: map[string]time.Duration{"semaphore": time.Second, "limit:1/s": time.Second}, age: 2 * time.Second, Attempts: 1}
 	if got := Diagnose(Stats{}, shared); got != "No single bound: the waits are shared by limit:1/s (50 %), semaphore (50 %)." {
 		t.Error(got)
 	}
 	s := Stats{Concurrency: 4, InUse: 3, Refused: map[Reason]int64{QueueFull: 2, Paused: 1}}
 	if s.Saturation() != 0.75 || s.Shed() != 3 || (Stats{InUse: 3}).Saturation() != 0 {
 		t.Errorf("%v, %d", s.Saturation(), s.Shed())
+	}
+}
+
+// Each situation is staged for five seconds and told apart from the two
+// snapshots around them alone.
+func TestSituationsAreToldApart(t *testing.T) {
+	const look = 5 * time.Second
+	// callers keep n calls asking; each is on the wire for took().
+	callers := func(t *testing.T, g *Gate, n int, took func() time.Duration) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_ = Do(ctx, g, Call{Patient: true}, func(ctx context.Context) error { return sleep(ctx, took()) })
+				}
+			})
+		}
+		t.Cleanup(func() { cancel(); wg.Wait() })
+	}
+	fixed := func(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+	for name, stage := range map[string]struct {
+		cfg    Config
+		before func(*testing.T, *Gate)
+		during func(*testing.T, *Gate)
+		want   []string
+	}{
+		"limiter": {
+			Config{Concurrency: 64, Limits: []Limit{Per(50, time.Second)}}, nil,
+			func(t *testing.T, g *Gate) { callers(t, g, 64, fixed(200*time.Millisecond)) },
+			[]string{"50/s set the pace, as it should: more permits change nothing", "50/s x 200ms = 10 in flight"},
+		},
+		"semaphore: the provider slowed down": {
+			Config{Concurrency: 10, Limits: []Limit{Per(200, time.Second)}},
+			func(t *testing.T, g *Gate) {
+				slow := time.Now().Add(10 * time.Second)
+				callers(t, g, 20, func() time.Duration {
+					if time.Now().Before(slow) {
+						return 100 * time.Millisecond
+					}
+					return 500 * time.Millisecond
+				})
+				time.Sleep(11 * time.Second)
+			}, nil,
+			[]string{"All 10 permits were in use, and the provider slowed down: calls take 500ms", "times the 1", "look at the provider"},
+		},
+		"semaphore: too few permits": {
+			Config{Concurrency: 5, Limits: []Limit{Per(50, time.Second)}}, nil,
+			func(t *testing.T, g *Gate) { callers(t, g, 20, fixed(200*time.Millisecond)) },
+			[]string{"All 5 permits were in use: 50/s x 200ms needs about 10 (Little). Raise the concurrency."},
+		},
+		"pool": {
+			Config{Concurrency: 10}, nil,
+			func(t *testing.T, g *Gate) {
+				pool := make(chan struct{}, 2)
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				for range 20 {
+					wg.Go(func() {
+						for {
+							p, err := g.Acquire(ctx, Call{Wire: true, Patient: true})
+							if err != nil {
+								return
+							}
+							pool <- struct{}{}
+							p.Sent()
+							_ = sleep(ctx, 50*time.Millisecond)
+							<-pool
+							p.Release()
+						}
+					})
+				}
+				t.Cleanup(func() { cancel(); wg.Wait() })
+			},
+			[]string{"hidden second bound", "MaxConnsPerHost to at least the 10 permits"},
+		},
+		"paused": {
+			Config{Concurrency: 4}, nil,
+			func(t *testing.T, g *Gate) {
+				callers(t, g, 4, fixed(10*time.Millisecond))
+				g.Pause(30 * time.Second)
+			},
+			[]string{"Paused for another 25s: the provider asked to stay away"},
+		},
+		"leak": {
+			Config{Concurrency: 3, FindLeaks: true},
+			func(t *testing.T, g *Gate) {
+				for range 3 {
+					p, err := g.Acquire(t.Context(), Call{}) // and forgotten by its owner
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(p.Release)
+				}
+				time.Sleep(time.Minute)
+			},
+			func(t *testing.T, g *Gate) { callers(t, g, 1, fixed(time.Millisecond)) },
+			[]string{"All 3 permits are in use, and none came back for 5s", "The oldest has been held for 1m5s; it was taken at ", "diagnose_test.go:"},
+		},
+		"producer": {
+			Config{Concurrency: 16, Limits: []Limit{Per(50, time.Second)}}, nil,
+			func(t *testing.T, g *Gate) {
+				callers(t, g, 1, fixed(100*time.Millisecond))
+			},
+			[]string{"Nothing waited: 5", "The callers set the pace; to go faster, ask for more at once."},
+		},
+		"back-off": {
+			Config{Concurrency: 2, Retry: Retry{Attempts: 4, Delay: time.Second}}, nil,
+			func(t *testing.T, g *Gate) {
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					for ctx.Err() == nil {
+						_ = Do(ctx, g, Call{}, func(context.Context) error { return errors.New("down") })
+					}
+				}()
+				t.Cleanup(func() { cancel(); <-done })
+			},
+			[]string{"Most of the waiting was back-off", "Look at their errors first."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGate(t, stage.cfg)
+				if stage.before != nil {
+					stage.before(t, g)
+				}
+				before := g.Stats()
+				if stage.during != nil {
+					stage.during(t, g)
+				}
+				time.Sleep(look)
+				synctest.Wait()
+				now := g.Stats()
+				got := Diagnose(before, now)
+				for _, want := range stage.want {
+					if !strings.Contains(got, want) {
+						t.Errorf("got %q, want %q; %+v", got, want, now)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The processor is told from the two readings of it, whatever the queue says
+// save for a limit that holds.
+func TestProcessorIsTheBound(t *testing.T) {
+	start := time.Now()
+	before := Stats{At: start, CPU: time.Second, Processors: 2}
+	now := Stats{At: start.Add(5 * time.Second), CPU: 10500 * time.Millisecond, Processors: 2, Attempts: 1000, Concurrency: 8,
+		Blocked: map[string]time.Duration{"semaphore": 5 * time.Second}}
+	if got := Diagnose(before, now); !strings.HasPrefix(got, "This machine is the bound: the process keeps 1.9 of 2 processors busy.") {
+		t.Error(got)
+	}
+	now.Blocked = map[string]time.Duration{"limit:200/s": 5 * time.Second}
+	if got := Diagnose(before, now); !strings.HasPrefix(got, "200/s set the pace") {
+		t.Error(got)
+	}
+	now.Blocked, now.CPU = map[string]time.Duration{"semaphore": 5 * time.Second}, 3*time.Second
+	if got := Diagnose(before, now); !strings.HasPrefix(got, "All 8 permits were in use") {
+		t.Error(got)
+	}
+	used := processorTime()
+	for end := time.Now().Add(time.Minute); processorTime() == used && time.Now().Before(end); {
+		continue
+	}
+	if processorTime() <= used {
+		t.Error("the processor time of this process stands still")
+	}
+}
+
+// A gate that runs says how many permits it needs.
+func TestPlanOfAGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Config{Concurrency: 64, Limits: []Limit{Per(1000, time.Minute), Per(20, time.Second)}})
+		if _, err := g.Stats().Plan(0); err == nil {
+			t.Error("planned without a latency")
+		}
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				_ = Do(t.Context(), g, Call{Patient: true}, func(context.Context) error { time.Sleep(600 * time.Millisecond); return nil })
+			})
+		}
+		wg.Wait()
+		p, err := g.Stats().Plan(0)
+		if err != nil || p.Comment != "1000/m x 600ms = 10 in flight (Little), x 2 headroom = 20" {
+			t.Errorf("%+v, %v", p, err)
+		}
+	})
+}
+
+// sleep is time.Sleep that ends with ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

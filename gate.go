@@ -55,7 +55,8 @@ type Gate struct {
 	leaks    int64
 	lost     []*lease // leaked, not taken back yet
 	refused  map[Reason]int64
-	keep     *keeper // durable state; nil without
+	keep     *keeper       // durable state; nil without
+	cpu      time.Duration // of the process when the gate was made
 }
 
 // New returns a gate for the provider that cfg describes. Its limits are clear
@@ -65,7 +66,7 @@ func New(cfg Config) (*Gate, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	g := &Gate{name: cfg.Name, base: time.Now(), refused: map[Reason]int64{}}
+	g := &Gate{name: cfg.Name, base: time.Now(), cpu: processorTime(), refused: map[Reason]int64{}}
 	g.q.bound = noBound
 	g.q.blocked = make([]time.Duration, boundLimits)
 	g.configure(0, cfg)
@@ -164,6 +165,10 @@ func (g *Gate) tick() {
 // quiet reports whether nobody waits for what a permit gives back, so that it
 // does not matter when that is. The caller holds the lock.
 func (g *Gate) quiet() bool { return g.q.waiting == 0 && g.lost == nil }
+
+// sampled reports whether the permit that ends is one of those whose time is
+// taken in any case, for Stats.
+func (g *Gate) sampled() bool { return g.attempts%16 == 0 }
 
 // calm reports whether a success teaches nothing either. Then its time is of
 // no interest and the clock, which costs as much as all the rest of a release,

@@ -10,25 +10,57 @@ import (
 // lease is what is known of a permit that may be lost: enough to give it back.
 // It must not refer to the permit.
 type lease struct {
-	gate   *Gate
-	lane   *lane
-	weight int64
-	stack  [24]uintptr
-	depth  int
+	gate    *Gate
+	lane    *lane
+	weight  int64
+	granted time.Duration
+	cleanup runtime.Cleanup
+	stack   [24]uintptr
+	depth   int
 }
 
 // watch reports and returns the permit if it is garbage-collected before it was
 // released. An attempt's context holds its permit, so that is watched.
 func (p *Permit) watch() {
-	l := &lease{gate: p.gate, lane: p.lane, weight: p.weight}
+	l := &lease{gate: p.gate, lane: p.lane, weight: p.weight, granted: p.granted}
 	l.depth = runtime.Callers(4, l.stack[:])
-	var c runtime.Cleanup
 	if p.attempt != nil {
-		c = runtime.AddCleanup(p.attempt, (*lease).lost, l)
+		l.cleanup = runtime.AddCleanup(p.attempt, (*lease).lost, l)
 	} else {
-		c = runtime.AddCleanup(p, (*lease).lost, l)
+		l.cleanup = runtime.AddCleanup(p, (*lease).lost, l)
 	}
-	p.cleanup = &c
+	p.lease = l
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	p.gate.q.leases.add(l)
+}
+
+// leases are those of the permits that are held and watched.
+type leases map[*lease]bool
+
+func (ls *leases) add(l *lease) {
+	if *ls == nil {
+		*ls = leases{}
+	}
+	(*ls)[l] = true
+}
+
+// end forgets the lease of a permit that was released; nil is none.
+func (ls leases) end(l *lease) {
+	if l != nil {
+		l.cleanup.Stop()
+		delete(ls, l)
+	}
+}
+
+// oldest is the lease that was granted first; nil if there is none.
+func (ls leases) oldest() (first *lease) {
+	for l := range ls {
+		if first == nil || l.granted < first.granted {
+			first = l
+		}
+	}
+	return first
 }
 
 // anotherClock is a jump of the time that only a change of clocks makes.
@@ -42,6 +74,7 @@ func (l *lease) lost() {
 	g.mu.Lock()
 	g.leaks++
 	g.lost = append(g.lost, l)
+	delete(g.q.leases, l)
 	if jump := time.Since(g.base) - g.last; jump < 0 || jump > anotherClock {
 		g.mu.Unlock()
 	} else {
@@ -73,3 +106,17 @@ func (l *lease) where() string {
 		}
 	}
 }
+
+// caller is the place in the user's code at which the permit was taken.
+func (l *lease) caller() string {
+	frames := runtime.CallersFrames(l.stack[:l.depth])
+	for {
+		f, more := frames.Next()
+		own := strings.HasPrefix(f.Function, module+".") || strings.HasPrefix(f.Function, module+"/")
+		if !own || strings.HasSuffix(f.File, "_test.go") || !more {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+	}
+}
+
+const module = "github.com/metehq/mete"

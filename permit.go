@@ -3,7 +3,6 @@ package mete
 import (
 	"context"
 	"errors"
-	"runtime"
 	"time"
 
 	"github.com/metehq/mete/breaker"
@@ -71,8 +70,8 @@ type Permit struct {
 	granted time.Duration
 	waits   *Waits // nil if it was granted at once
 	ticket  breaker.Ticket
-	attempt *attempt         // its context, to be ended with it; may be nil
-	cleanup *runtime.Cleanup // of one that is watched; else nil
+	attempt *attempt // its context, to be ended with it; may be nil
+	lease   *lease   // of one that is watched; else nil
 	paid    []payment
 	some    [2]payment
 
@@ -101,6 +100,8 @@ func (p *Permit) Sent() {
 	}
 	p.sent = true
 	now := g.now()
+	g.q.work.sent++
+	g.q.work.conn += now - p.granted
 	for i := range p.paid {
 		p.paid[i].meter.Sent(now, &p.paid[i].charge)
 	}
@@ -155,8 +156,9 @@ func (p *Permit) end(refund bool) {
 	}
 	now := g.last
 	answered := p.attempt == nil && !refund && p.clear()
-	if refund || !p.clear() || !g.quiet() || answered && !g.calm() {
+	if refund || !p.clear() || !g.quiet() || answered && !g.calm() || g.sampled() {
 		now = g.now()
+		g.q.work.end(now-p.granted, refund)
 	}
 	g.q.book(now)
 	if answered {
@@ -219,8 +221,8 @@ func (p *Permit) clear() bool { return p.sent || !p.wire }
 // possible: the provider has counted it.
 func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 	p.released = true
-	if p.cleanup != nil {
-		p.cleanup.Stop()
+	if p.lease != nil {
+		q.leases.end(p.lease)
 	}
 	q.inUse -= p.weight
 	p.lane.used -= p.weight

@@ -77,6 +77,8 @@ type queue struct {
 	bound   int
 	booked  time.Duration
 	closed  bool
+	work    work
+	leases  leases  // with Config.FindLeaks
 	wake    *waiter // to be woken by the gate once its lock is free
 }
 

@@ -2,6 +2,7 @@ package mete
 
 import (
 	"maps"
+	"runtime"
 	"time"
 
 	"github.com/metehq/mete/breaker"
@@ -10,6 +11,8 @@ import (
 // Stats is a snapshot of a gate.
 type Stats struct {
 	Name string
+	// At is when the snapshot was taken.
+	At time.Time
 	// Concurrency is the number of permits; 0 is no bound.
 	Concurrency int
 	// InUse is the weight of all permits held, Waiting the number of calls
@@ -35,6 +38,28 @@ type Stats struct {
 	Breaker breaker.State
 	// Limits are the quotas in force.
 	Limits []LimitStats
+	// Held is the time for which Ended permits were held, from grant to end.
+	// Those that ended while nobody waited are sampled.
+	Ended int64
+	Held  time.Duration
+	// Conn is the time from the grant to the wire of Sent starts (see
+	// Call.Wire): the wait for a connection.
+	Sent int64
+	Conn time.Duration
+	// Backoff is the time for which attempts of Do, Get and Tries stayed away
+	// before they queued again.
+	Backoff time.Duration
+	// Oldest is for how long the oldest permit has been held, and OldestAt the
+	// place where it was taken. They are known only with Config.FindLeaks.
+	Oldest   time.Duration
+	OldestAt string
+	// CPU is the processor time that this process has used, all gates and all
+	// else together, on Processors processors; 0 where it is not known.
+	CPU        time.Duration
+	Processors int
+
+	age        time.Duration // of the gate
+	cpuAtStart time.Duration // of the process when the gate was made
 }
 
 // LimitStats is a snapshot of one limit.
@@ -56,6 +81,16 @@ func (g *Gate) Stats() Stats {
 	q.pace(now)
 	s := Stats{
 		Name:        g.name,
+		At:          time.Now(),
+		Ended:       q.work.ended,
+		Held:        q.work.held,
+		Sent:        q.work.sent,
+		Conn:        q.work.conn,
+		Backoff:     q.work.backoff,
+		CPU:         processorTime(),
+		Processors:  runtime.GOMAXPROCS(0),
+		age:         now,
+		cpuAtStart:  g.cpu,
 		Concurrency: max(g.cfg.Load().Concurrency, 0),
 		InUse:       int(q.inUse),
 		Waiting:     q.waiting,
@@ -70,6 +105,9 @@ func (g *Gate) Stats() Stats {
 		Breaker:     q.circuit.State(now),
 		Paused:      max(q.pause.until-now, 0),
 		Rate:        q.pause.open(now) * q.pause.search.current(),
+	}
+	if l := q.leases.oldest(); l != nil {
+		s.Oldest, s.OldestAt = now-l.granted, l.caller()
 	}
 	for i, d := range q.blocked {
 		if d > 0 {

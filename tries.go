@@ -149,8 +149,12 @@ func (t *Tries) stayAway() {
 	case <-t.ctx.Done():
 		timer.Stop()
 	}
-	t.backoff += time.Since(start)
+	d := time.Since(start)
+	t.backoff += d
 	t.delay = 0
+	t.gate.mu.Lock()
+	t.gate.q.work.backoff += d
+	t.gate.mu.Unlock()
 }
 
 // Context is the context of the attempt that Next began. It carries the permit
@@ -194,8 +198,8 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	g, p := t.gate, t.permit
 	t.last = o.Err
 	g.mu.Lock()
-	now := g.last
-	if o.teaches() || !g.calm() || !p.clear() {
+	now, timed := g.last, o.teaches() || !g.calm() || !p.clear() || g.sampled()
+	if timed {
 		now = g.now()
 	}
 	g.q.book(now)
@@ -208,6 +212,9 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	}
 	g.q.ended(now, p, result(o, t.ctx))
 	again := t.decide(now, &at, o)
+	if timed && (again || release) {
+		g.q.work.end(now-p.granted, false)
+	}
 	if again {
 		g.retries++
 		if g.cfg.Load().Retry.KeepPermit {

@@ -105,7 +105,7 @@ func TestCompletion(t *testing.T) {
 		{"run --state ", ":16"},
 		{"run -o ", ":0"},
 		{"run ", ":0"},
-		{"plan ", ":4"},
+		{"plan ", ":0"},
 		{"stub --window ", "sliding fixed bucket :4"},
 		{"config show --format ", "yaml json :4"},
 		{"config init ", "yaml yml :8"},

@@ -37,9 +37,10 @@ func Example() {
 			Name: "geo-a", Starts: 400, OK: 400, Concurrency: 4,
 			Limit: "20/s", LimitPerSecond: 20, Sending: 19960 * time.Millisecond,
 		}},
-		Waits:   []progress.Wait{{Bound: "limit:20/s", Total: 58 * time.Second}},
-		Latency: latency.Quantiles(),
-		Output:  "out.jsonl",
+		Waits:     []progress.Wait{{Bound: "limit:20/s", Total: 58 * time.Second}},
+		Latency:   latency.Quantiles(),
+		Diagnosis: "20/s set the pace, as it should: more permits change nothing.",
+		Output:    "out.jsonl",
 	}
 	if err := s.WriteText(os.Stdout, 80); err != nil {
 		fmt.Println(err)
@@ -53,7 +54,7 @@ func Example() {
 	//   rate       19.99/s of 20/s = 99.95 %
 	//   latency    p50 80 ms · p90 80 ms · p99 80 ms · max 80 ms
 	//   bound      limit:20/s 100%
-	//              The limit set the pace, as it should: more permits change nothing.
+	//              20/s set the pace, as it should: more permits change nothing.
 	//
 	//   results    out.jsonl
 }

@@ -47,6 +47,7 @@ func pairs(now time.Time, v view) []pair {
 	known("p95_ms", v.P95 > 0, decimals(v.P95.Seconds()*1e3, 1))
 	known("paused_s", v.PausedFor > 0, decimals(v.PausedFor.Seconds(), 1))
 	known("pause_reason", v.PausedFor > 0 && v.PauseReason != "", v.PauseReason)
+	known("diagnosis", v.Diagnosis != "", v.Diagnosis)
 	return ps
 }
 

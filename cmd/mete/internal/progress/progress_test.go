@@ -244,7 +244,7 @@ func TestJSONIsOneObjectPerLineWithTheSameKeys(t *testing.T) {
 			if _, ok := m["note"]; ok {
 				continue
 			}
-			if len(m) != 23 || m["paused_s"] != nil || m["limit"] != "50/s" {
+			if len(m) != 24 || m["paused_s"] != nil || m["limit"] != "50/s" {
 				t.Errorf("%d keys: %s", len(m), line)
 			}
 		}

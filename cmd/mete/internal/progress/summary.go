@@ -39,6 +39,9 @@ type Summary struct {
 	// the back-offs of rows.
 	WaitsApart []WaitHistogram
 
+	// Diagnosis is what set the pace, in words, and what to do about it.
+	Diagnosis string
+
 	// Errors are the kinds of errors of failed rows; the five most frequent
 	// are shown.
 	Errors []ErrorCount
@@ -176,7 +179,7 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 		t.entry("", l)
 	}
 	t.entry("bound", shareList(shares(s.Waits)))
-	t.entry("", s.Diagnosis())
+	t.entry("", Printable(s.Diagnosis))
 	if len(s.Providers) > 1 {
 		t.blank()
 		t.table(s.Providers)

@@ -111,7 +111,7 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 		Statuses:   map[string]int64{},
 		Providers:  []providerJSON{},
 		Waits:      []waitJSON{},
-		Diagnosis:  s.Diagnosis(),
+		Diagnosis:  s.Diagnosis,
 		LatencyMS:  milliseconds(s.Latency),
 		WaitMS:     milliseconds(s.Wait),
 		WaitCounts: bucketsJSON(s.WaitBuckets),

@@ -36,6 +36,7 @@ func finished() *Summary {
 		Latency: latency.Quantiles(), Wait: wait.Quantiles(), WaitBuckets: wait.Buckets(),
 		WaitsApart: []WaitHistogram{{"limit", wait.Quantiles(), wait.Buckets()}, {"pause", Quantiles{}, nil}},
 		Errors:     []ErrorCount{{"http_4xx", 12, "addr-40231"}, {"http_5xx", 196, "addr-17"}},
+		Diagnosis:  "50/s set the pace, as it should: more permits change nothing.",
 		Output:     "out.jsonl",
 	}
 }
@@ -156,51 +157,6 @@ func TestSummaryOfNonsense(t *testing.T) {
 			t.Fatalf("%v: %s", err, b.String())
 		}
 	})
-}
-
-func TestDiagnosis(t *testing.T) {
-	with := func(limit float64, permits int, latency time.Duration, waits ...Wait) *Summary {
-		return &Summary{
-			Providers: []Provider{{Starts: 100, Limit: "50/s", LimitPerSecond: limit, Concurrency: permits}},
-			Latency:   Quantiles{Count: 100, Mean: latency}, Waits: waits,
-		}
-	}
-	const ms, h = time.Millisecond, time.Hour
-	for _, c := range []struct {
-		name string
-		s    *Summary
-		want string
-	}{
-		{"nothing called", &Summary{}, ""},
-		{"no waits", with(50, 16, 180*ms), "Calls hardly waited: the input, or this machine, set the pace."},
-		{"tiny waits", with(50, 16, 180*ms, Wait{"limit:50/s", 100 * ms}), "Calls hardly waited: the input, or this machine, set the pace."},
-		{"limit", with(50, 16, 180*ms, Wait{"limit:50/s", h}),
-			"The limit set the pace, as it should: more permits change nothing."},
-		{"limit with far too many permits", with(50, 64, 180*ms, Wait{"limit:50/s", h}),
-			"The limit set the pace, as it should: more permits change nothing (50/s at 180 ms keeps about 9 of 64 busy)."},
-		{"too few permits", with(50, 16, 2100*ms, Wait{"semaphore", h}),
-			"All 16 permits were busy: -c is too low, 50/s at 2.1 s needs about 105."},
-		{"a provider slow at times", with(50, 16, 180*ms, Wait{"semaphore", h}),
-			"All 16 permits were busy though 50/s at 180 ms needs about 9: the provider is slow at times, or -c leaves no headroom."},
-		{"no limit", with(0, 16, 180*ms, Wait{"semaphore", h}), "All permits were busy: the provider is slow, or -c is too low."},
-		{"pause", with(50, 16, 180*ms, Wait{"pause", h}, Wait{"limit:50/s", h / 2}),
-			"The provider asked to be left alone: its true limit is lower than the one given here, or somebody else spends it too."},
-		{"conn", with(50, 16, 180*ms, Wait{"conn", h}),
-			"Opening connections took the most time: look at name resolution, TLS, and whether connections are kept alive."},
-		{"half is not more than half", with(50, 16, 180*ms, Wait{"pause", h}, Wait{"store", h}),
-			"No single bound set the pace; the first two above share most of the waiting."},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := c.s.Diagnosis(); got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
-		})
-	}
-	for _, bound := range []string{"breaker", "store", "backoff"} {
-		if got := with(50, 16, ms, Wait{bound, h}).Diagnosis(); got == "" || strings.Contains(got, "Calls waited for") {
-			t.Errorf("%s has no sentence: %q", bound, got)
-		}
-	}
 }
 
 // n starts have n-1 gaps: 101 starts in two seconds are 50 per second.

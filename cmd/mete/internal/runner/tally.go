@@ -52,10 +52,11 @@ type recent struct {
 	latency *progress.Latency
 }
 
-// sample is what the gates had been blocked on at an instant.
+// sample is what the gates said at an instant.
 type sample struct {
 	at      time.Time
 	blocked map[string]time.Duration
+	stats   map[*provider]mete.Stats
 }
 
 const span = 5 * time.Second
@@ -175,8 +176,10 @@ func (n *Runner) Snapshot() progress.Snapshot {
 	s := progress.Snapshot{Total: r.o.Total, Elapsed: now.Sub(t.begun), Retries: t.retries.Load(), Throttled: t.throttled.Load()}
 	paused, open := time.Duration(0), false
 	list := r.places.all()
+	stats := map[*provider]mete.Stats{}
 	for _, p := range list {
 		st := p.gate.Stats()
+		stats[p] = st
 		s.InFlight += st.InUse
 		s.Concurrency += st.Concurrency
 		s.LimitPerSecond += p.counts.LimitPerSecond
@@ -211,7 +214,10 @@ func (n *Runner) Snapshot() progress.Snapshot {
 		s.Rate = float64(starts) / d
 	}
 	s.P50, s.P95 = q.P50, q.P95
-	s.Bound, s.BoundShare = t.binding(now, blocked)
+	s.Bound, s.BoundShare = t.binding(sample{now, blocked, stats})
+	if first := t.samples[0]; now.Sub(first.at) > time.Second {
+		s.Diagnosis = diagnosis(first.stats, stats)
+	}
 	return s
 }
 
@@ -225,13 +231,13 @@ func allLimited(list []*provider) bool {
 }
 
 // binding is what the queues were blocked on most in the last ten seconds.
-func (t *Tally) binding(now time.Time, blocked map[string]time.Duration) (string, float64) {
-	t.samples = append(t.samples, sample{now, blocked})
-	for len(t.samples) > 2 && now.Sub(t.samples[1].at) >= 10*time.Second {
+func (t *Tally) binding(now sample) (string, float64) {
+	t.samples = append(t.samples, now)
+	for len(t.samples) > 2 && now.at.Sub(t.samples[1].at) >= 10*time.Second {
 		t.samples = t.samples[1:]
 	}
 	name, most, all := "", time.Duration(0), time.Duration(0)
-	for bound, d := range blocked {
+	for bound, d := range now.blocked {
 		d -= t.samples[0].blocked[bound]
 		all += d
 		if d > most {
@@ -250,7 +256,9 @@ func (n *Runner) Summary() progress.Summary {
 	t := r.tally
 	s := progress.Summary{Duration: time.Since(t.begun), Wait: t.queue.Quantiles(), Latency: t.latency.Quantiles(), WaitBuckets: t.queue.Buckets()}
 	list := r.places.all()
+	stats := map[*provider]mete.Stats{}
 	for i, p := range list {
+		stats[p] = p.gate.Stats()
 		f := p.figures()
 		if f.Starts == 0 && f.OK+f.Failed == 0 {
 			continue
@@ -267,6 +275,7 @@ func (n *Runner) Summary() progress.Summary {
 		}
 		s.Providers = append(s.Providers, f)
 	}
+	s.Diagnosis = diagnosis(nil, stats)
 	for bound, d := range r.blocked() {
 		s.Waits = append(s.Waits, progress.Wait{Bound: bound, Total: d})
 	}

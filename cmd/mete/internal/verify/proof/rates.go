@@ -225,7 +225,7 @@ func semaphoreBound(ctx context.Context, r *report) error {
 		first = fmt.Sprintf("%s %.0f %%", f.summary.Waits[0].Bound, 100*f.summary.Waits[0].Share)
 	}
 	rate := float64(a.Requests-1) / (a.SpanMS / 1e3)
-	ok := strings.HasPrefix(first, "semaphore") && strings.Contains(f.summary.Diagnosis, "-c is too low") &&
+	ok := strings.HasPrefix(first, "semaphore") && strings.Contains(f.summary.Diagnosis, "Raise the concurrency") &&
 		bound >= rows*9/10 && a.PeakInFlight == 5 && a.Over["1s"] == 0 && a.Rejected == 0
 	r.check(ok, "-c 5, 200 ms, 50/s: %.2f/s (25 is what 5 permits give), %d in flight, %d of %d records bound by the semaphore; waits: %s; mete says: %s",
 		rate, a.PeakInFlight, bound, rows, first, f.summary.Diagnosis)
