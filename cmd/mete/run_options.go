@@ -169,7 +169,9 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 		return base
 	}
 	o.Other = spec(runner.Spec{
-		Gate:    mete.Config{Concurrency: file.Defaults.Concurrency, Retry: file.Defaults.Retry},
+		Gate: mete.Config{
+			Concurrency: file.Defaults.Concurrency, Retry: file.Defaults.Retry, Breaker: file.Defaults.Breaker, Lanes: file.Lanes,
+		},
 		Timeout: file.Defaults.Timeout, MaxPause: file.Defaults.MaxPause,
 		Classify: file.Defaults.Classify, RetryOn: file.Defaults.RetryOn, Costs: file.Defaults.Cost,
 	})
@@ -266,7 +268,11 @@ func (f *runFlags) override(c *cobra.Command, s *runner.Spec, limits []mete.Limi
 		s.Timeout.Attempt = f.timeout
 	}
 	s.Gate.MaxWait, s.Gate.MaxQueue = -1, 0 // rows wait; there is nobody to shed for
-	s.Gate.Timeout = 0                      // the runner times each attempt itself
+	s.Gate.Lanes = slices.Clone(s.Gate.Lanes)
+	for i := range s.Gate.Lanes {
+		s.Gate.Lanes[i].MaxWait, s.Gate.Lanes[i].MaxQueue = 0, 0
+	}
+	s.Gate.Timeout = 0 // the runner times each attempt itself
 }
 
 func (f *runFlags) flagLimits() ([]mete.Limit, error) {

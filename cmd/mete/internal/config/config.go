@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/breaker"
 	"github.com/metehq/mete/cmd/mete/internal/classify"
 	"github.com/metehq/mete/cmd/mete/internal/cost"
 )
@@ -28,6 +29,8 @@ type File struct {
 	Defaults Settings
 	// Run is how `mete run` treats its input, its output and its end.
 	Run Run
+	// Lanes are the orders of service at every provider, the usual one first.
+	Lanes []mete.Lane
 	// Providers are in the order of the file. Their names are unique.
 	Providers []Provider
 	// State is the folder for what must survive a restart. Empty means the
@@ -64,6 +67,7 @@ type Settings struct {
 	RetryOn []string
 	// Classify are rules of what answers mean.
 	Classify classify.Rules
+	Breaker  breaker.Config
 }
 
 // Timeout are the bounds of one attempt and of its phases. 0 means no bound.
@@ -243,6 +247,9 @@ func (d *decoder) file(root *node, f *File) {
 	if n := top["run"]; n != nil {
 		d.run(n, &f.Run)
 	}
+	if n := top["lanes"]; n != nil {
+		f.Lanes = d.lanes(n)
+	}
 	providers := top["providers"]
 	if providers == nil {
 		// Rows that name no provider need none.
@@ -271,6 +278,8 @@ func (d *decoder) file(root *node, f *File) {
 		if !providerName.MatchString(name) {
 			d.errorf(p.key, "%q cannot be a provider's name: use up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit", name)
 		}
-		f.Providers = append(f.Providers, d.provider(p, f.Defaults))
+		provider := d.provider(p, f.Defaults)
+		provider.Gate.Lanes = f.Lanes
+		f.Providers = append(f.Providers, provider)
 	}
 }

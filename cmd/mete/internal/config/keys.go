@@ -30,6 +30,7 @@ var (
 	keyMaxWait  = key{"max_wait", "time-or-none", "1m", "30s", "The longest that a call queues before it is refused. mete run waits for as long as it takes."}
 	keyMaxQueue = key{"max_queue", "bound", none, "2000", "How many calls may queue before one more is refused, or none for no bound. mete run has no bound."}
 	keyClassify = key{"classify", "classify", "", "[{status: 529, as: overloaded}]", "What answers mean where their status does not say it, as rules of which the first that fits holds. Those of a provider take the place of those of defaults."}
+	keyBreaker  = key{"breaker", "breaker", "", "{failures: 50%}", "When to stop calling a provider that fails, and for how long. There is none unless given."}
 	keyMaxPause = key{"max_pause", "time-or-none", "24h", "1h", "The longest pause asked for by the provider that mete run sits out, or none for no bound."}
 )
 
@@ -41,9 +42,10 @@ var known = map[string][]key{
 		{"defaults", "defaults", "", "{concurrency: 8}", "What holds for every provider that does not say otherwise, and for rows without a provider."},
 		{"run", "run", "", "{fsync: always}", "How mete run treats its input, its output and its end."},
 		{"state", "text", "", "/var/lib/mete", "The folder that remembers across restarts what was used of long limits. It is the user's state folder unless named."},
+		{"lanes", "lanes", "", "{urgent: {weight: 4}, bulk: {}}", "The orders of service at every provider, by name: rows choose one with lane. One without is in the first."},
 		{"providers", "providers", "", "{api: {url: https://api.example.com}}", "The remote APIs by name."},
 	},
-	"defaults": {keyConcurrency, keyCost, keyTimeout, keyRetry, keyClassify, keyMaxWait, keyMaxQueue, keyMaxPause},
+	"defaults": {keyConcurrency, keyCost, keyTimeout, keyRetry, keyClassify, keyBreaker, keyMaxWait, keyMaxQueue, keyMaxPause},
 	"run": {
 		{"duplicate_ids", "duplicate_ids", "fail", "suffix", "A second row with an id: fail sends nothing, suffix gives it an id of its own, skip leaves it out."},
 		{"on_change", "on_change", "fail", "rerun", "A row of a resumed run differs from what was sent for it: fail sends nothing, rerun sends it again, keep keeps the old answer."},
@@ -66,7 +68,7 @@ var known = map[string][]key{
 		keyRetry,
 		{"idempotent", "truth", "false", "true", "Repeating any request is safe, a POST too."},
 		{"preset", "preset", "", "openai", "Whose dialect the provider's quota headers and errors are. It never sets a limit."},
-		keyClassify,
+		keyClassify, keyBreaker,
 		keyMaxWait, keyMaxQueue, keyMaxPause,
 	},
 	"auth": {
@@ -86,6 +88,20 @@ var known = map[string][]key{
 		{"backoff", "backoff", "", "{base: 500ms, max: 30s}", "The wait before a repetition: random, up to a bound that doubles each time."},
 		{"budget", "share", none, "20%", "The share of repetitions among all attempts that errors and time-outs may cause, or none for no bound."},
 		{"keep_permit", "truth", "false", "true", "The request counts as in flight while it waits to be repeated."},
+	},
+	"breaker": {
+		{"failures", "share", "", "50%", "The share of failed requests at which it opens: errors and answers of 5xx, not throttles."},
+		{"window", "time", "10s", "30s", "The time over which requests are counted."},
+		{"calls", "count", "10", "50", "How many there must be in it."},
+		{"open", "time", "5s", "1m", "How long nothing is sent before one request tries again."},
+		{"probes", "count", "1", "3", "How many such trials in a row must succeed."},
+	},
+	"lane": {
+		{"weight", "weight", "1", "4", "The lane's share of what starts while others wait too, from 0.001 to 1000."},
+		{"reserve", "share", "none", "20%", "The share of the permits that only this lane may use."},
+		{"cap", "share", "none", "80%", "The largest share of the permits that the lane may use."},
+		{"max_queue", "count", "", "200", "How many calls may queue in the lane, in place of the provider's max_queue. mete run has no bound."},
+		{"max_wait", "time", "", "5s", "The longest that a call queues in the lane, in place of the provider's max_wait. mete run waits for as long as it takes."},
 	},
 	"rule": {
 		{"status", "statuses", "", "[429, 503]", "The status of the answer, or several; any unless given."},
@@ -132,9 +148,9 @@ const requests = "requests"
 // know. They are refused by name, so that nobody believes them to be in force.
 // A feature that is built removes its word here and reads it.
 var notYet = map[string][]string{
-	"file":        {"store", "lanes", "clients", "serve", "hosts"},
+	"file":        {"store", "clients", "serve", "hosts"},
 	"defaults":    {"headers_learn", "cache", "hosts"},
-	"provider":    {"headers_learn", "cache", "fallback", "hosts", "lanes", "breaker"},
+	"provider":    {"headers_learn", "cache", "fallback", "hosts", "lanes"},
 	"concurrency": {"auto", "aimd"},
 }
 
@@ -218,7 +234,7 @@ func (d *decoder) advice(kind, key string) string {
 	}
 	for _, other := range []struct{ kind, place string }{
 		{"file", "the top of the file"}, {"provider", "a provider"}, {"limit", "an entry of limits"},
-		{"cost", "cost"}, {"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"run", "run"}, {"backoff", "retry.backoff"}, {"rule", "a rule of classify"},
+		{"cost", "cost"}, {"retry", "retry"}, {"timeout", "timeout"}, {"auth", "auth"}, {"run", "run"}, {"backoff", "retry.backoff"}, {"rule", "a rule of classify"}, {"breaker", "breaker"}, {"lane", "a lane"},
 	} {
 		if knows(other.kind, key) {
 			return " (it belongs in " + other.place + ")"

@@ -17,6 +17,8 @@ var homes = map[string]string{
 	"timeout":  "version: 1\nproviders:\n  a:\n    url: https://x.example\n    timeout:\n      %s\n",
 	"retry":    "version: 1\nproviders:\n  a:\n    url: https://x.example\n    retry:\n      %s\n",
 	"backoff":  "version: 1\nproviders:\n  a:\n    url: https://x.example\n    retry:\n      backoff:\n        %s\n",
+	"breaker":  "version: 1\nproviders:\n  a:\n    url: https://x.example\n    breaker:\n      %s\n",
+	"lane":     "version: 1\nproviders: {a: {url: https://x.example}}\nlanes:\n  a:\n    %s\n",
 	"rule":     "version: 1\nproviders:\n  a:\n    url: https://x.example\n    classify:\n    - as: auth\n      %s\n",
 	"cost":     "version: 1\nproviders:\n  a:\n    url: https://x.example\n    cost:\n      tokens:\n        %s\n",
 	"limit":    "version: 1\nproviders:\n  a:\n    url: https://x.example\n    limits:\n    - requests: 7/d\n      %s\n",
@@ -38,6 +40,8 @@ func home(kind string, k key) (with, without string) {
 		text = strings.Replace(text, "    url: ", "    rate: 9/s\n    url: ", 1)
 	case "auth.value":
 		text = strings.Replace(text, "value: ${V}\n", "header: x-key\n", 1)
+	case "breaker.window", "breaker.calls", "breaker.open", "breaker.probes":
+		text = strings.Replace(text, "%s", "failures: 30%%\n      %s", 1)
 	case "rule.as":
 		text = strings.Replace(text, "as: auth", "status: 404", 1)
 	case "limit." + requests:

@@ -52,6 +52,7 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 		Concurrency: defaults.Concurrency,
 		Limits:      d.limits(s, name),
 		Retry:       defaults.Retry,
+		Breaker:     defaults.Breaker,
 		Timeout:     defaults.Timeout.Attempt,
 		MaxWait:     defaults.MaxWait,
 		MaxQueue:    defaults.MaxQueue,
@@ -62,6 +63,9 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 // settings decodes what defaults and a provider have in common, over what is
 // in to already.
 func (d *decoder) settings(s section, to *Settings, where string) {
+	if n := s["breaker"]; n != nil {
+		to.Breaker = d.breaker(n, where+".breaker")
+	}
 	if n := s["classify"]; n != nil {
 		to.Classify = d.classify(n, where+".classify")
 	}

@@ -73,6 +73,7 @@ var rules = map[string]object{
 		{"required": []string{"providers"}}, {"required": []string{"run"}}, {"required": []string{"defaults"}},
 	}},
 	"provider": {"required": []string{"url"}, "dependentRequired": object{"burst": []string{"rate"}}},
+	"breaker":  {"required": []string{"failures"}},
 	"rule": {"required": []string{"as"}, "anyOf": []object{
 		{"required": []string{"status"}}, {"required": []string{"jq"}},
 	}},
@@ -89,6 +90,7 @@ const (
 	timePattern   = `^\s*\+?([0-9]+d|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 	ratePattern   = `^\s*[0-9]*\.?[0-9]*r?\s*/\s*([0-9]*\.?[0-9]*[A-Za-zµμ]+)+\s*$`
 	sharePattern  = `^\s*\+?[0-9.][0-9A-Fa-fPpXx.+-]*\s*%?\s*$`
+	weightPattern = `^\s*\+?[0-9.][0-9A-Fa-fPpXx.+-]*\s*$`
 	nonePattern   = `^\s*none\s*$`
 	sizePattern   = `^\s*[0-9]{1,10}(B|KB|KiB|MB|MiB|GB|GiB)?\s*$`
 	headerPattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
@@ -117,10 +119,13 @@ var forms = map[string]object{
 	"time-or-none": either(matching(timePattern), object{"const": none}, matching(nonePattern)),
 	"share": either(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
 		matching(sharePattern), object{"const": none}, matching(nonePattern)),
-	"quota":         either(matching(ratePattern), object{"const": 0}, matching(`^\s*0\s*$`)),
-	"rate":          {"anyOf": []object{{"$ref": ref("quota")}, {"const": unlimited}}},
-	"window":        {"enum": []string{"sliding", "calendar"}},
-	"limits":        {"type": "array", "items": object{"anyOf": []object{{"$ref": ref("limit")}, {"$ref": ref("quota")}}}},
+	"quota":  either(matching(ratePattern), object{"const": 0}, matching(`^\s*0\s*$`)),
+	"rate":   {"anyOf": []object{{"$ref": ref("quota")}, {"const": unlimited}}},
+	"window": {"enum": []string{"sliding", "calendar"}},
+	"limits": {"type": "array", "items": object{"anyOf": []object{{"$ref": ref("limit")}, {"$ref": ref("quota")}}}},
+	"lanes": {"type": "object", "minProperties": 1, "propertyNames": object{"pattern": namePattern},
+		"additionalProperties": object{"anyOf": []object{{"$ref": ref("lane")}, {"type": "null"}}}},
+	"weight":        either(object{"type": "number", "minimum": 0.001, "maximum": 1000}, matching(weightPattern)),
 	"classify":      {"type": "array", "items": object{"$ref": ref("rule")}},
 	"statuses":      {"anyOf": []object{status, {"type": "array", "minItems": 1, "items": status}}},
 	"kind":          {"enum": classifyWords},

@@ -94,6 +94,9 @@ func TestSchemaFiles(t *testing.T) {
 		"another kind":      "version: 1\nproviders: {a: {url: https://x.example, classify: [{status: 404, as: fine}]}}",
 		"another reason":    "version: 1\nproviders: {a: {url: https://x.example, retry: {on: [always]}}}",
 		"no reason":         "version: 1\nproviders: {a: {url: https://x.example, retry: {on: []}}}",
+		"a breaker alone":   "version: 1\nproviders: {a: {url: https://x.example, breaker: {open: 5s}}}",
+		"no lanes":          "version: 1\nlanes: {}\nproviders: {a: {url: https://x.example}}",
+		"a heavy lane":      "version: 1\nlanes: {a: {weight: 5000}}\nproviders: {a: {url: https://x.example}}",
 		"another dialect":   "version: 1\nproviders: {a: {url: https://x.example, preset: acme}}",
 		"quoted number":     "version: 1\nproviders: {a: {url: https://x.example, concurrency: '5'}}",
 	}
@@ -146,7 +149,7 @@ func TestSchemaValues(t *testing.T) {
 		"limits: [{requests: %s, window: calendar}]", "limits: [{requests: 1/d, window: %s}]", "limits: [{requests: 1/d, name: %s}]",
 		"limits: [{requests: 1/d, margin: %s}]", "limits: [{requests: 1/d, bucket: %s}]", "limits: [{requests: 1/d, window: calendar, zone: %s}]",
 		"timeout: {attempt: %s}", "retry: {attempts: %s}", "retry: {budget: %s}", "retry: {keep_permit: %s}", "retry: {backoff: {base: %s, max: 1000d}}",
-		"retry: {on: [%s]}", "classify: [{status: %s, as: ok}]", "classify: [{status: [%s], as: ok}]", "classify: [{jq: %s, as: ok}]", "classify: [{status: 404, as: %s}]", "preset: %s",
+		"retry: {on: [%s]}", "classify: [{status: %s, as: ok}]", "classify: [{status: [%s], as: ok}]", "classify: [{jq: %s, as: ok}]", "classify: [{status: 404, as: %s}]", "preset: %s", "breaker: {failures: %s}", "breaker: {failures: 1, calls: %s}",
 		"max_wait: %s", "max_queue: %s", "max_pause: %s", "idempotent: %s", "headers: {x-a: %s}", "auth: {header: %s, value: x}", "auth: {query: k, value: %s}", "url: %s",
 	}
 	for _, key := range keys {

@@ -27,6 +27,9 @@ defaults:
   timeout: {connect: 3s}
   retry: {budget: 20%, on: [connect, 429, 5xx]}
   classify: [{status: 529, as: overloaded}]
+lanes:
+  urgent: {weight: 4.5, reserve: 20%, cap: 80%, max_queue: 200, max_wait: 5s}
+  bulk:
 providers:
   zeta:
     url: https://zeta.example/v1
@@ -58,6 +61,7 @@ providers:
     concurrency: 0
     max_pause: 2d
     cost: {tokens: len(body)/4}
+    breaker: {failures: 50%, open: 1m}
     retry: {on: [timeout]}
   none:
     url: http://localhost:8080
@@ -184,7 +188,7 @@ func TestShowFlags(t *testing.T) {
 	f.Provider("zeta").Gate.Limits = f.Provider("zeta").Gate.Limits[:1]
 	got := strings.Join(strings.Fields(yamlOf(t, f.Values("concurrency", "limits"), true)), " ")
 	for _, want := range []string{
-		"concurrency: 5 # flag", "- requests: 50/s # flag", "burst: 5 # flag", "attempt: 10m # mete.yaml:22",
+		"concurrency: 5 # flag", "- requests: 50/s # flag", "burst: 5 # flag", "attempt: 10m # mete.yaml:25",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q: %s", want, got)

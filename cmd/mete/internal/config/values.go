@@ -20,7 +20,7 @@ type Value struct {
 	// Path leads to it from the top of the file: providers, geo, timeout,
 	// attempt. An entry of a list is its number in brackets: [0].
 	Path []string
-	// Value is a string, an int64, a bool or, for a list without entries, nil.
+	// Value is a string, an int64, a float64, a bool or, for a list without entries, nil.
 	// A secret is "***".
 	Value any
 	// Origin is FromDefault, FromFlag or the place as in "mete.yaml:14", with
@@ -46,6 +46,7 @@ func (f *File) Values(flags ...string) []Value {
 	}
 	s.settings(f.Defaults, "defaults")
 	s.run(f.Run)
+	s.lanes(f.Lanes)
 	for i := range f.Providers {
 		s.provider(&f.Providers[i])
 	}
@@ -130,6 +131,7 @@ func (s *shown) settings(v Settings, at ...string) {
 	s.retry(v.Retry, at)
 	s.retryOn(v.RetryOn, at)
 	s.classify(v.Classify, at)
+	s.breaker(v.Breaker, at)
 	s.queue(v.MaxWait, v.MaxQueue, v.MaxPause, at)
 }
 
@@ -159,6 +161,7 @@ func (s *shown) provider(p *Provider) {
 		s.add(p.Preset, under(at, "preset")...)
 	}
 	s.classify(p.Classify, at)
+	s.breaker(p.Gate.Breaker, at)
 	s.queue(p.Gate.MaxWait, p.Gate.MaxQueue, p.MaxPause, at)
 }
 
@@ -180,7 +183,7 @@ func (s *shown) timeout(t Timeout, at []string) {
 func (s *shown) retry(r mete.Retry, at []string) {
 	budget := none
 	if r.Budget > 0 {
-		budget = strconv.FormatFloat(r.Budget*100, 'g', 12, 64) + "%"
+		budget = percent(r.Budget)
 	}
 	s.add(int64(r.Attempts), under(at, "retry", "attempts")...)
 	s.add(timeText(r.Base), under(at, "retry", "backoff", "base")...)

@@ -55,7 +55,10 @@ func (s *Spec) must(unit string) bool {
 // call is what a row asks of its provider's gate. The error is of a row whose
 // cost cannot be told, or is more than there ever is.
 func (p *provider) call(row *input.Row) (mete.Call, error) {
-	c := mete.Call{Lane: row.Lane, Wire: true}
+	c := mete.Call{Lane: row.Lane, Wire: true, Patient: true} // a breaker that is open is waited for
+	if row.Lane != "" && !slices.ContainsFunc(p.spec.Gate.Lanes, func(l mete.Lane) bool { return l.Name == row.Lane }) {
+		return c, fmt.Errorf("the row's lane %q is not among the lanes of the configuration", row.Lane)
+	}
 	set := func(unit string, n int64) {
 		if c.Costs == nil {
 			c.Costs = map[string]int64{}
