@@ -18,8 +18,8 @@ func newResultsCommand() *cobra.Command {
 
 A result file holds one JSON record per line, in the order in which rows were
 finished. A row that was sent again has several lines; the last one counts, and
-fold, join and order keep only that one. filter, csv and stats look at every
-line: put fold before them where rows were sent again.
+fold, join, order and the batch formats keep only that one. filter, csv and
+stats look at every line: put fold before them where rows were sent again.
 
 Files may be compressed with gzip or zstd, and - is standard input. A last line
 that was being written when the program was killed is left out, and said so on
@@ -40,6 +40,8 @@ Exit codes: 0 done, 2 wrong usage or input, 5 a file cannot be read or written,
 		newFilterCommand(),
 		newOrderCommand(),
 		newCSVCommand(),
+		newOpenAIBatchCommand(),
+		newAnthropicBatchCommand(),
 		newStatsCommand(),
 	)
 	return c

@@ -34,6 +34,7 @@ one JSON record for each. INPUT is a file, several, or - for standard input:
   jsonl     one object per line: {"id","url","method","headers","body","meta",…}
   csv, tsv  a table, whose columns --url, -H, -d and --json fill in: {{.name}}
   lines     plain text, for the same: {{.line}}
+  openai-batch, anthropic-batch   files for the batch services, by -F
 
 Values are escaped for the place they stand in, {{raw .name}} are not. Input may
 be packed with gzip or zstd.

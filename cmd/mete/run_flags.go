@@ -64,12 +64,13 @@ type runFlags struct {
 var later = []struct{ names, what string }{
 	{"fallback", "fallback providers"},
 	{"cache cache-ttl cache-only", "the response cache"}, {"total-rate", "a limit over all providers"}, {"listen", "the page"},
-	{"shard", "sharding"}, {"columns order output-format headers-list", "conversions: see mete results"}, {"at-most-once", "intent records"},
+	{"shard", "sharding"}, {"columns order headers-list", "conversions: see mete results"}, {"at-most-once", "intent records"},
 	{"repair", "repairing a result file"},
 }
 
 // moved are flags that one may look for, and where else it is said.
 var moved = []struct{ flag, instead string }{
+	{"output-format", "is a conversion of the result file: mete results openai-batch out.jsonl, or anthropic-batch"},
 	{"duplicate-ids", inFile("run", "duplicate_ids: suffix")},
 	{"on-change", inFile("run", "on_change: rerun")},
 	{"fsync", inFile("run", "fsync: always")},
@@ -85,7 +86,7 @@ var moved = []struct{ flag, instead string }{
 func (f *runFlags) register(c *cobra.Command) {
 	s := c.Flags()
 	s.SortFlags = false
-	s.StringVarP(&f.format, "input-format", "F", "auto", "format of the input: `auto|urls|jsonl|csv|tsv|lines`")
+	s.StringVarP(&f.format, "input-format", "F", "auto", "format of the input: `auto|urls|jsonl|csv|tsv|lines|openai-batch|anthropic-batch`")
 	f.table.register(c)
 	s.StringVar(&f.baseURL, "base-url", "", "`URL` that relative ones are resolved on")
 	s.StringArrayVarP(&f.headers, "header", "H", nil, "`'NAME: VALUE'`, with ${VAR} or {{.column}}; or @FILE")

@@ -49,6 +49,7 @@ func (r *Row) parseJSON(line []byte, o *Options, dir string) *fault {
 		return notUTF8(line)
 	}
 	s := scanner{text: line}
+	batch := batches[o.Format] // nil is none
 	if c := s.peek(); c != '{' {
 		switch {
 		case c == '[':
@@ -66,7 +67,7 @@ func (r *Row) parseJSON(line []byte, o *Options, dir string) *fault {
 		if bytes.IndexByte(name, '\\') >= 0 {
 			name = unquote(key)
 		}
-		i := fieldIndex(name)
+		i := batch.fieldIndex(name)
 		valueAt := s.at
 		value, bad := s.value(1)
 		if bad != nil {
@@ -75,7 +76,7 @@ func (r *Row) parseJSON(line []byte, o *Options, dir string) *fault {
 		switch {
 		case first != nil:
 		case i < 0:
-			first = unknownField(at, string(name))
+			first = batch.unknown(at, string(name), o.Format)
 		case f[i].value != nil:
 			first = faultf(at, "field %q is given twice", name)
 		case value[0] == 'n' && i != fMeta:
@@ -99,6 +100,11 @@ func (r *Row) parseJSON(line []byte, o *Options, dir string) *fault {
 		return broken
 	case first != nil:
 		return first
+	}
+	if batch != nil {
+		if bad := batch.complete(&f, start); bad != nil {
+			return bad
+		}
 	}
 	return r.setFields(&f, start, o, dir)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/metehq/mete/cmd/mete/internal/template"
@@ -12,7 +13,8 @@ import (
 // Options say how to read the input. The zero value tells the format by itself
 // and refuses duplicate ids.
 type Options struct {
-	// Format is "auto" (or empty), "urls", "jsonl", "csv", "tsv" or "lines".
+	// Format is "auto" (or empty), "urls", "jsonl", "csv", "tsv", "lines",
+	// "openai-batch" or "anthropic-batch".
 	Format  string
 	MaxLine int // longest line, or row of a table, in bytes; 0 means 16 MiB
 	// Delimiter stands between the fields of a table; 0 means a comma in csv
@@ -48,21 +50,15 @@ type Options struct {
 // DefaultMaxLine is the longest line read unless Options say otherwise.
 const DefaultMaxLine = 16 << 20
 
-// formats says which formats can be read; the others are still to come.
-var formats = map[string]bool{
-	"auto": true, "urls": true, "jsonl": true, "csv": true, "tsv": true, "lines": true,
-	"openai-batch": false, "anthropic-batch": false,
-}
+// formats are those that can be read.
+var formats = []string{"auto", "urls", "jsonl", "csv", "tsv", "lines", "openai-batch", "anthropic-batch"}
 
 func (o Options) check() (Options, error) {
 	if o.Format == "" {
 		o.Format = "auto"
 	}
-	switch ready, known := formats[o.Format]; {
-	case !known:
-		return o, fmt.Errorf("unknown input format %q: want auto, urls, jsonl, csv, tsv or lines", o.Format)
-	case !ready:
-		return o, fmt.Errorf("input format %q is not available yet", o.Format)
+	if !slices.Contains(formats, o.Format) {
+		return o, fmt.Errorf("unknown input format %q: want %s", o.Format, strings.Join(formats, ", "))
 	}
 	switch o.OnDuplicate {
 	case "":
@@ -127,6 +123,10 @@ func (o *Options) needs(format string) error {
 	case "urls":
 		if hasURL {
 			return errors.New("a list of URLs takes no --url: use --input-format lines, or csv, to fill in a template")
+		}
+	case "openai-batch", "anthropic-batch":
+		if o.Template != nil {
+			return errors.New("a batch file has whole requests and takes no templates: use --input-format jsonl to fill one in")
 		}
 	case "jsonl":
 		if o.Template != nil && !hasURL {

@@ -13,11 +13,6 @@ import (
 )
 
 func TestFormats(t *testing.T) {
-	for _, name := range []string{"openai-batch", "anthropic-batch"} {
-		if _, err := Open(nil, strings.NewReader(""), Options{Format: name}); err == nil || !strings.Contains(err.Error(), "not available yet") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 	for _, o := range []Options{{Format: "xml"}, {OnDuplicate: "last"}, {MaxLine: -1}} {
 		if _, err := Open(nil, strings.NewReader(""), o); err == nil {
 			t.Errorf("%+v is accepted", o)

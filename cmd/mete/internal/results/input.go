@@ -1,5 +1,6 @@
 // Package results works with the result files of mete run: it folds, joins,
-// filters, orders and sums up records, and writes them as CSV.
+// filters, orders and sums up records, and writes them as CSV or as the output
+// of a batch service.
 //
 // Where records come out again they come out byte for byte. Files may be
 // compressed with gzip or zstd, which is told by their first bytes, and may
