@@ -51,10 +51,10 @@ func (g *Gate) try(call Call, born time.Duration) (*Permit, bool) {
 	}
 	now := g.now()
 	g.q.pace(now)
-	if r, _ := g.q.impossible(p.lane, p.weight, p.costs); r != "" {
+	if r, _ := g.q.impossible(p.lane, p.weight, p.costs()); r != "" {
 		return nil, false
 	}
-	if bound, _ := g.q.check(now, p.lane, p.weight, p.costs); bound != noBound {
+	if bound, _ := g.q.check(now, p.lane, p.weight, p.costs()); bound != noBound {
 		return nil, false
 	}
 	g.q.grant(now, p)
@@ -89,7 +89,7 @@ func (g *Gate) prepare(p *Permit, call *Call) error {
 				return fmt.Errorf("%w: gate %s: %d %s", ErrInvalidCall, g.name, n, unit)
 			}
 		}
-		p.costs = q.costs(call.Costs)
+		p.add().costs = q.costs(call.Costs)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (q *queue) costs(named map[string]int64) []int64 {
 // caller holds the lock.
 func (g *Gate) started(p *Permit, again bool) {
 	if d := g.cfg.Load().Timeout; d > 0 && p.attempt != nil {
-		p.attempt.deadline = g.base.Add(p.granted + d)
+		p.attempt.deadline = p.granted - g.shift + d
 	}
 	g.attempts++
 	if !again {
@@ -141,7 +141,7 @@ func (g *Gate) admit(ctx context.Context, call *Call, p *Permit, again *Tries) e
 	q.book(now)
 	q.pace(now)
 	if !q.closed && (q.waiting == 0 || p.lane.holders) {
-		if bound, _ := q.check(now, p.lane, p.weight, p.costs); bound == noBound {
+		if bound, _ := q.check(now, p.lane, p.weight, p.costs()); bound == noBound {
 			q.grant(now, p)
 			g.started(p, again != nil)
 			g.mu.Unlock()
@@ -157,10 +157,10 @@ func (g *Gate) wait(ctx context.Context, now time.Duration, call *Call, p *Permi
 	if q.closed {
 		return g.rejectAndUnlock(Draining, noBound, 0, again)
 	}
-	if r, bound := q.impossible(p.lane, p.weight, p.costs); r != "" {
+	if r, bound := q.impossible(p.lane, p.weight, p.costs()); r != "" {
 		return g.rejectAndUnlock(r, bound, 0, again)
 	}
-	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs, named: call.Costs, permit: p, born: now, again: again != nil, patient: call.Patient, maxPause: call.MaxPause, ready: make(chan struct{}, 1)}
+	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs(), named: call.Costs, permit: p, born: now, again: again != nil, patient: call.Patient, maxPause: call.MaxPause, ready: make(chan struct{}, 1)}
 	if again != nil {
 		w.born = again.born
 	}
@@ -248,7 +248,7 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patien
 	}
 	at, bound := q.predict(now, w.lane, w.costs, !retry)
 	if deadline, ok := ctx.Deadline(); ok {
-		w.deadline = max(deadline.Sub(g.base), 1)
+		w.deadline = max(g.at(deadline), 1)
 		if at >= w.deadline {
 			return q.late(Deadline, bound), bound, at - now
 		}

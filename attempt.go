@@ -11,10 +11,8 @@ import (
 // cost more than all the rest of an admission.
 type attempt struct {
 	parent   context.Context
-	permit   *Permit
-	own      Permit             // the permit itself, so that both are one allocation
-	deadline time.Time          // zero is none
-	whole    context.CancelFunc // ends the whole call with its last attempt; may be nil
+	permit   Permit        // both are one allocation
+	deadline time.Duration // since the gate's base; 0 is none
 	expiry   atomic.Pointer[expiry]
 }
 
@@ -33,14 +31,16 @@ var over = func() *expiry {
 
 func (a *attempt) Deadline() (time.Time, bool) {
 	d, ok := a.parent.Deadline()
-	if a.deadline.IsZero() || (ok && d.Before(a.deadline)) {
+	if a.deadline == 0 || (ok && d.Before(a.end())) {
 		return d, ok
 	}
-	return a.deadline, true
+	return a.end(), true
 }
 
+func (a *attempt) end() time.Time { return a.permit.gate.base.Add(a.deadline) }
+
 func (a *attempt) Done() <-chan struct{} {
-	if a.deadline.IsZero() {
+	if a.deadline == 0 {
 		return a.parent.Done()
 	}
 	return a.real().Done()
@@ -52,7 +52,7 @@ func (a *attempt) real() context.Context {
 		return e.ctx
 	}
 	e := &expiry{}
-	e.ctx, e.cancel = context.WithDeadline(a.parent, a.deadline)
+	e.ctx, e.cancel = context.WithDeadline(a.parent, a.end())
 	if !a.expiry.CompareAndSwap(nil, e) {
 		e.cancel()
 	}
@@ -60,23 +60,18 @@ func (a *attempt) real() context.Context {
 }
 
 func (a *attempt) Err() error {
-	if a.deadline.IsZero() {
+	if a.deadline == 0 {
 		return a.parent.Err()
 	}
-	if a.expiry.Load() == nil && a.parent.Err() == nil && time.Now().Before(a.deadline) {
+	if a.expiry.Load() == nil && a.parent.Err() == nil && time.Since(a.permit.gate.base) < a.deadline {
 		return nil
 	}
 	return a.real().Err()
 }
 
 func (a *attempt) Value(key any) any {
-	switch k := key.(type) {
-	case held:
-		if k.gate == a.permit.gate && !a.permit.ended() {
-			return a.permit
-		}
-	case permitKey:
-		return a.permit
+	if p, ok := a.permit.carried(key); ok {
+		return p
 	}
 	if e := a.expiry.Load(); e != nil && e != over {
 		return e.ctx.Value(key)
@@ -84,9 +79,33 @@ func (a *attempt) Value(key any) any {
 	return a.parent.Value(key)
 }
 
+// carried is the permit if it is what a context is asked for.
+func (p *Permit) carried(key any) (*Permit, bool) {
+	switch k := key.(type) {
+	case held:
+		return p, k.gate == p.gate && !p.ended()
+	case permitKey:
+		return p, true
+	}
+	return nil, false
+}
+
+// carrier is the context of a permit that belongs to no attempt.
+type carrier struct {
+	context.Context
+	permit *Permit
+}
+
+func (c *carrier) Value(key any) any {
+	if p, ok := c.permit.carried(key); ok {
+		return p
+	}
+	return c.Context.Value(key)
+}
+
 // finish frees the timer of the deadline. The context ends with its permit.
 func (a *attempt) finish() {
-	if !a.deadline.IsZero() && !a.expiry.CompareAndSwap(nil, over) {
+	if a.deadline != 0 && !a.expiry.CompareAndSwap(nil, over) {
 		a.expiry.Load().cancel()
 	}
 }

@@ -122,7 +122,7 @@ func (q *queue) configureLimits(now time.Duration, limits []Limit, started int64
 		for w := l.first; w != nil; w = w.next {
 			if w.named != nil {
 				w.costs = q.costs(w.named)
-				w.permit.costs = w.costs
+				w.permit.add().costs = w.costs
 			}
 			for i := range q.limits {
 				l.ahead[i] += q.cost(w.costs, i)

@@ -44,6 +44,7 @@ type Gate struct {
 	cfg      atomic.Pointer[Config] // replaced as a whole, under the lock
 	q        queue
 	base     time.Time     // time is measured from here, by the monotonic clock
+	shift    time.Duration // what it was put forward by, see now
 	last     time.Duration // now, when it was last asked for
 	timer    *time.Timer
 	due      time.Duration // when timer fires
@@ -91,10 +92,10 @@ func (g *Gate) Name() string { return g.name }
 // that runs backwards (a gate that is taken into a synctest bubble) goes on
 // from where it was, so that everything in force stays so.
 func (g *Gate) now() time.Duration {
-	now := time.Since(g.base)
+	now := time.Since(g.base) + g.shift
 	if now < g.last {
 		if g.last-now > time.Second {
-			g.base = g.base.Add(now - g.last)
+			g.shift += g.last - now
 		}
 		now = g.last
 	}
@@ -161,6 +162,9 @@ func (g *Gate) tick() {
 	g.q.book(now)
 	g.stepAndUnlock(now)
 }
+
+// at is an instant as now tells it. The caller holds the lock.
+func (g *Gate) at(t time.Time) time.Duration { return t.Sub(g.base) + g.shift }
 
 // quiet reports whether nobody waits for what a permit gives back, so that it
 // does not matter when that is. The caller holds the lock.

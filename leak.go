@@ -29,7 +29,7 @@ func (p *Permit) watch() {
 	} else {
 		l.cleanup = runtime.AddCleanup(p, (*lease).lost, l)
 	}
-	p.lease = l
+	p.add().lease = l
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()
 	p.gate.q.leases.add(l)
@@ -75,7 +75,7 @@ func (l *lease) lost() {
 	g.leaks++
 	g.lost = append(g.lost, l)
 	delete(g.q.leases, l)
-	if jump := time.Since(g.base) - g.last; jump < 0 || jump > anotherClock {
+	if jump := time.Since(g.base) + g.shift - g.last; jump < 0 || jump > anotherClock {
 		g.mu.Unlock()
 	} else {
 		g.stepAndUnlock(g.now())

@@ -66,16 +66,38 @@ type Permit struct {
 	gate    *Gate
 	lane    *lane
 	weight  int64
-	costs   []int64
 	granted time.Duration
 	waits   *Waits // nil if it was granted at once
 	ticket  breaker.Ticket
 	attempt *attempt // its context, to be ended with it; may be nil
-	lease   *lease   // of one that is watched; else nil
+	extra   *extra   // nil for most
 	paid    []payment
-	some    [2]payment
+	some    [1]payment
 
 	wire, sent, settled, released bool
+}
+
+// extra is what few permits have. A permit is allocated for each attempt, so
+// its size is felt.
+type extra struct {
+	costs []int64            // by limit; nil is one request
+	lease *lease             // of one that is watched
+	whole context.CancelFunc // ends the whole call with its last attempt
+}
+
+// add gives the permit its extra, if it has none.
+func (p *Permit) add() *extra {
+	if p.extra == nil {
+		p.extra = &extra{}
+	}
+	return p.extra
+}
+
+func (p *Permit) costs() []int64 {
+	if p.extra == nil {
+		return nil
+	}
+	return p.extra.costs
 }
 
 // Waits reports how long the call queued for this permit, and for what.
@@ -169,8 +191,8 @@ func (p *Permit) end(refund bool) {
 	g.stepAndUnlock(now)
 	if p.attempt != nil {
 		p.attempt.finish()
-		if p.attempt.whole != nil {
-			p.attempt.whole()
+		if p.extra != nil && p.extra.whole != nil {
+			p.extra.whole()
 		}
 	}
 }
@@ -183,7 +205,7 @@ func (p *Permit) end(refund bool) {
 // repetition is charged and does not wait.
 func (p *Permit) Replay(ctx context.Context) error {
 	g := p.gate
-	again := &Permit{lane: g.holders(), costs: p.costs}
+	again := &Permit{lane: g.holders(), extra: &extra{costs: p.costs()}}
 	g.mu.Lock()
 	g.q.pause.ended(p) // a probe that was lost is tried again
 	g.mu.Unlock()
@@ -221,8 +243,8 @@ func (p *Permit) clear() bool { return p.sent || !p.wire }
 // possible: the provider has counted it.
 func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 	p.released = true
-	if p.lease != nil {
-		q.leases.end(p.lease)
+	if p.extra != nil && p.extra.lease != nil {
+		q.leases.end(p.extra.lease)
 	}
 	q.inUse -= p.weight
 	p.lane.used -= p.weight
@@ -258,7 +280,7 @@ func PermitFrom(ctx context.Context) *Permit {
 // Context returns a context that carries the permit, so that a nested use of
 // the gate is found out. Do and Get do this by themselves.
 func (p *Permit) Context(ctx context.Context) context.Context {
-	return &attempt{parent: ctx, permit: p}
+	return &carrier{ctx, p}
 }
 
 // Gate is the gate that granted the permit.

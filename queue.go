@@ -201,7 +201,7 @@ func (q *queue) grant(now time.Duration, p *Permit) {
 	}
 	for i := range q.limits {
 		pay := payment{meter: q.limits[i].meter}
-		if n := q.cost(p.costs, i); n > 0 {
+		if n := q.cost(p.costs(), i); n > 0 {
 			pay.charge = pay.meter.Take(now, n, !p.wire)
 			q.limits[i].taken += n
 		}

@@ -119,9 +119,9 @@ func (p *pair) do(op string) error {
 		c := &modelCall{id: i, lane: s.lane, weight: s.weight, cost: s.cost}
 		permit := &Permit{gate: p.gate, lane: q.lanes[s.lane], weight: s.weight}
 		if len(q.limits) > 0 {
-			permit.costs = []int64{s.cost}
+			permit.extra = &extra{costs: []int64{s.cost}}
 		}
-		w := &waiter{lane: permit.lane, weight: s.weight, costs: permit.costs, permit: permit, born: p.now}
+		w := &waiter{lane: permit.lane, weight: s.weight, costs: permit.costs(), permit: permit, born: p.now}
 		r, _ := q.impossible(w.lane, w.weight, w.costs)
 		if (r != "") != m.hopeless(c) {
 			return fmt.Errorf("impossible: %q", r)

@@ -134,10 +134,10 @@ func (g *Gate) Peek(call Call) (time.Duration, error) {
 		return 0, err
 	}
 	now := g.now()
-	if r, bound := g.q.impossible(p.lane, p.weight, p.costs); r != "" {
+	if r, bound := g.q.impossible(p.lane, p.weight, p.costs()); r != "" {
 		return 0, &Rejected{Gate: g.name, Reason: r, Bound: g.q.boundName(bound)}
 	}
 	g.q.pace(now)
-	at, _ := g.q.predict(now, p.lane, p.costs, true)
+	at, _ := g.q.predict(now, p.lane, p.costs(), true)
 	return at - now, nil
 }

@@ -96,9 +96,12 @@ func (t *Tries) begin(g *Gate, ctx context.Context, call Call) {
 // a failure after the first attempt wraps the last outcome's Err too.
 func (t *Tries) Next() (*Permit, error) {
 	g := t.gate
-	a := &attempt{parent: t.ctx, whole: t.cancel}
-	p := &a.own
-	a.permit, p.attempt = p, a
+	a := &attempt{parent: t.ctx}
+	p := &a.permit
+	p.attempt = a
+	if t.cancel != nil {
+		p.extra = &extra{whole: t.cancel}
+	}
 	var again *Tries
 	if t.n > 0 {
 		again = t
@@ -298,7 +301,7 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 		}
 		*at = now + t.delay
 	}
-	if deadline, ok := t.ctx.Deadline(); ok && *at >= deadline.Sub(g.base) {
+	if deadline, ok := t.ctx.Deadline(); ok && *at >= g.at(deadline) {
 		return refuse(Deadline, bound)
 	}
 	wait := g.cfg.Load().maxWait()
@@ -333,8 +336,8 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 // provider for everybody. The permit is given back however fn ends: by return,
 // panic or Goexit. Do returns the last error of fn, or a *Rejected.
 //
-// With up to two limits an admission costs one allocation, and another one or
-// more if there is an attempt timeout and fn asks for ctx.Done.
+// With one limit an admission costs one allocation, with more of them two, and
+// some more if there is an attempt timeout and fn asks for ctx.Done.
 func Do(ctx context.Context, g *Gate, call Call, fn func(context.Context) error) error {
 	_, err := do(ctx, g, call, 0, fn)
 	return unmarked(err)

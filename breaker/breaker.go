@@ -83,8 +83,8 @@ const (
 
 // Ticket belongs to a call that was let through. The zero Ticket is none.
 type Ticket struct {
-	generation uint64
-	lease      uint64 // of a probe; 0 is none
+	generation uint32
+	lease      uint32 // of a probe; 0 is none
 }
 
 // slices is into how many parts the window is cut: it moves in their steps.
@@ -94,10 +94,10 @@ const slices = 10
 type Circuit struct {
 	cfg        Config
 	state      State
-	generation uint64 // counts changes of state: results of an older one are ignored
+	generation uint32 // counts changes of state: results of an older one are ignored
 	until      time.Duration
-	lease      uint64 // the probe that is out; 0 is none
-	leases     uint64
+	lease      uint32 // the probe that is out; 0 is none
+	leases     uint32
 	leaseEnds  time.Duration
 	successes  int
 	counts     [slices]tally
