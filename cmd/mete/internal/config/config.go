@@ -98,6 +98,9 @@ type Provider struct {
 	Preset   string
 	RetryOn  []string
 	Classify classify.Rules
+	// Fallback are the providers to ask in its place, in order. No way through
+	// them leads back.
+	Fallback []string
 }
 
 // Base returns the parsed base address, a new copy at each call. It may hold
@@ -282,4 +285,5 @@ func (d *decoder) file(root *node, f *File) {
 		provider.Gate.Lanes = f.Lanes
 		f.Providers = append(f.Providers, provider)
 	}
+	d.fallbacks(providers, f)
 }

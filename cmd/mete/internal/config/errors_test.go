@@ -120,7 +120,6 @@ func TestNotYet(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ key, want string }{
-		{"fallback: [b]", `"fallback" is not available yet`},
 		{"cache: {ttl: 30d}", `"cache" is not available yet`},
 		{"lanes: {}", `"lanes" is not available yet`},
 		{"hosts: [x]", `"hosts" is not available yet`},

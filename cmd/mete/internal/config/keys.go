@@ -27,7 +27,7 @@ var (
 		"How many requests may be in flight at once: a whole number, unlimited, or 0 to pause."}
 	keyTimeout  = key{"timeout", "timeout", "", "{attempt: 30s}", "The bounds of one attempt and of its phases."}
 	keyRetry    = key{"retry", "retry", "", "{attempts: 2}", "When and how often a failed attempt is repeated."}
-	keyMaxWait  = key{"max_wait", "time-or-none", "1m", "30s", "The longest that a call queues before it is refused. mete run waits for as long as it takes."}
+	keyMaxWait  = key{"max_wait", "time-or-none", "1m", "30s", "The longest that a call queues before it is refused. mete run waits for as long as it takes, and with a fallback sits out no longer pause."}
 	keyMaxQueue = key{"max_queue", "bound", none, "2000", "How many calls may queue before one more is refused, or none for no bound. mete run has no bound."}
 	keyClassify = key{"classify", "classify", "", "[{status: 529, as: overloaded}]", "What answers mean where their status does not say it, as rules of which the first that fits holds. Those of a provider take the place of those of defaults."}
 	keyBreaker  = key{"breaker", "breaker", "", "{failures: 50%}", "When to stop calling a provider that fails, and for how long. There is none unless given."}
@@ -69,6 +69,7 @@ var known = map[string][]key{
 		{"idempotent", "truth", "false", "true", "Repeating any request is safe, a POST too."},
 		{"preset", "preset", "", "openai", "Whose dialect the provider's quota headers and errors are. It never sets a limit."},
 		keyClassify, keyBreaker,
+		{"fallback", "fallback", "", "[other]", "Providers to ask in its place, in order: while it asks to stay away for longer than max_wait, when a quota is used up, and when its attempts failed in a way that may be repeated."},
 		keyMaxWait, keyMaxQueue, keyMaxPause,
 	},
 	"auth": {
@@ -150,7 +151,7 @@ const requests = "requests"
 var notYet = map[string][]string{
 	"file":        {"store", "clients", "serve", "hosts"},
 	"defaults":    {"headers_learn", "cache", "hosts"},
-	"provider":    {"headers_learn", "cache", "fallback", "hosts", "lanes"},
+	"provider":    {"headers_learn", "cache", "hosts", "lanes"},
 	"concurrency": {"auto", "aimd"},
 }
 

@@ -38,6 +38,8 @@ func home(kind string, k key) (with, without string) {
 		text = strings.Replace(text, "    url: https://x.example\n", "", 1)
 	case "provider.burst":
 		text = strings.Replace(text, "    url: ", "    rate: 9/s\n    url: ", 1)
+	case "provider.fallback":
+		text = strings.Replace(text, "providers:\n", "providers:\n  other: {url: https://y.example}\n", 1)
 	case "auth.value":
 		text = strings.Replace(text, "value: ${V}\n", "header: x-key\n", 1)
 	case "breaker.window", "breaker.calls", "breaker.open", "breaker.probes":

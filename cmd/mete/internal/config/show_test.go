@@ -55,6 +55,7 @@ providers:
       - status: [403, 429]
         jq: .error as $$e | $$e.type == "slow"
         as: rate_limited
+    fallback: ["1.5"]
   "1.5":
     url: "${BASE:-http://localhost:8080}"
     rate: unlimited

@@ -162,6 +162,7 @@ func (s *shown) provider(p *Provider) {
 	}
 	s.classify(p.Classify, at)
 	s.breaker(p.Gate.Breaker, at)
+	s.fallback(p.Fallback, at)
 	s.queue(p.Gate.MaxWait, p.Gate.MaxQueue, p.MaxPause, at)
 }
 
