@@ -44,9 +44,19 @@ disk the same command with --resume goes on where it stopped and sends nothing
 twice that has an answer. Without -o records go to standard output.
 
 Limits hold per provider: those of the configuration file by name, every other
-scheme://host:port by itself. Exit codes: 0 all rows ok, 1 some failed, 2 wrong
-usage or input and nothing sent, 3 stopped by --halt, --max-requests, --max-cost
-or --deadline, 4 a provider cannot be used, 5 local files, 6 output locked or not
+scheme://host:port by itself.
+
+With fallback providers, in the file or by --fallback, a row goes to the next
+one when its provider is paused for longer than max_wait or given up, when a
+quota or budget is used up, or when attempts fail there in a way that may be
+repeated. It never does after an answer that is the row's own fault (4xx), nor
+where nobody knows whether a request that must not be repeated was done. All
+its providers share the attempts of the first, and each is asked with its own
+address, headers and credentials, at its own limits.
+
+Exit codes: 0 all rows ok, 1 some failed, 2 wrong usage or input and nothing
+sent, 3 stopped by a budget, --halt, --max-requests, --max-cost or --deadline,
+4 a provider cannot be used, 5 local files, 6 output locked or not
 resumable, 130 interrupted.`,
 		Example: `  # a list of URLs, at most 50 in any second and 1000 in any minute
   mete run urls.txt --rate 50/s --rate 1000/m -o out.jsonl
@@ -452,11 +462,13 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 		if _, ok := errors.AsType[*runner.ChangedRow](err); ok {
 			code = exitLocked
 		}
-	case len(res.Parked) > 0:
+	case len(res.Parked) > 0 && (res.Unfinished > 0 || s.Rows.Failed > 0):
 		code, how = exitProvider, "stopped: "+strings.Join(res.Parked, "; ")
 		if j.flags.quiet { // otherwise it is said twice already
 			err = errors.New(strings.Join(res.Parked, "; "))
 		}
+	case len(res.Spent) > 0 && res.Unfinished > 0:
+		code, how = exitPolicy, "stopped: "+strings.Join(res.Spent, "; ")
 	case s.Rows.Failed > 0 || res.Bad > 0:
 		code = exitFailed
 	}

@@ -14,7 +14,7 @@ var runGroups = []flagGroup{
 	{"Input", []string{"input-format", "delimiter", "no-header", "id", "on-bad-row", "dedup"}},
 	{"Requests", []string{"url", "request", "data", "json", "header", "base-url", "config", "provider"}},
 	{"Limits", []string{"rate", "limit", "cost", "burst", "concurrency", "state"}},
-	{"Attempts", []string{"timeout", "retry", "idempotent", "insecure", "cacert"}},
+	{"Attempts", []string{"timeout", "retry", "fallback", "idempotent", "insecure", "cacert"}},
 	{"Bounds", []string{"dry-run", "max-requests", "max-cost", "deadline", "halt"}},
 	{"Output", []string{"output", "resume", "retry-failed", "overwrite", "errors", "jq", "body"}},
 	{"Display", []string{"progress", "summary", "quiet", "help"}},
@@ -44,6 +44,7 @@ type runFlags struct {
 	onBadRow                              string
 	timeout                               time.Duration
 	retries                               int
+	fallback                              string
 	retryDelay                            time.Duration
 	idempotent                            bool
 	state                                 string
@@ -62,7 +63,6 @@ type runFlags struct {
 
 // later are flags that a coming version has; they are refused, not ignored.
 var later = []struct{ names, what string }{
-	{"fallback", "fallback providers"},
 	{"cache cache-ttl cache-only", "the response cache"}, {"total-rate", "a limit over all providers"}, {"listen", "the page"},
 	{"shard", "sharding"}, {"columns order headers-list", "conversions: see mete results"}, {"at-most-once", "intent records"},
 	{"repair", "repairing a result file"},
@@ -100,6 +100,7 @@ func (f *runFlags) register(c *cobra.Command) {
 
 	s.DurationVar(&f.timeout, "timeout", 0, "`TIME` for one attempt (default 1m)")
 	s.IntVar(&f.retries, "retry", 3, "repeat up to `N` times")
+	s.StringVar(&f.fallback, "fallback", "", "`P1,P2`: providers of the file to ask when a row's own cannot answer")
 	s.DurationVar(&f.retryDelay, "retry-delay", 0, "")
 	_ = s.MarkHidden("retry-delay") // the providers of others want the back-off; tests do not
 	s.BoolVar(&f.idempotent, "idempotent", false, "repeating any request is safe, a POST too")

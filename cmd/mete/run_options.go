@@ -182,8 +182,12 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 			Base: p.Base(), Auth: p.Auth, Headers: p.Headers, Gate: p.Gate,
 			Timeout: p.Timeout, Idempotent: p.Idempotent, MaxPause: p.MaxPause,
 			Preset: p.Preset, Classify: p.Classify, RetryOn: p.RetryOn, Costs: p.Cost,
+			Fallback: p.Fallback, MaxWait: p.Gate.MaxWait,
 		})
 		o.Providers[p.Name] = &s
+	}
+	if err := f.fallbacks(o, file); err != nil {
+		return err
 	}
 	if err := f.bounds.apply(c, o); err != nil {
 		return err
@@ -193,6 +197,23 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	}
 	j.input.Check = o.Check
 	return f.resolve(j, file)
+}
+
+// fallbacks reads --fallback.
+func (f *runFlags) fallbacks(o *runner.Options, file *config.File) error {
+	if f.fallback == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(f.fallback, ",") {
+		switch name = strings.TrimSpace(name); {
+		case o.Providers[name] == nil:
+			return fmt.Errorf("--fallback %s is not in %s%s", name, orNone(f.configFile), didYouMean(name, file))
+		case slices.Contains(o.Fallback, name):
+			return fmt.Errorf("--fallback names %s twice", name)
+		}
+		o.Fallback = append(o.Fallback, name)
+	}
+	return nil
 }
 
 // resolve says how relative URLs become absolute.

@@ -42,6 +42,12 @@ func AppendJSON(dst []byte, r *Record) []byte {
 	if r.DupOf != "" {
 		dst = appendString(append(dst, `,"dup_of":`...), r.DupOf)
 	}
+	if r.Fallback != 0 {
+		dst = strconv.AppendInt(append(dst, `,"fallback":`...), int64(r.Fallback), 10)
+	}
+	if r.Cache != "" {
+		dst = appendString(append(dst, `,"cache":`...), r.Cache)
+	}
 	dst = appendOrNull(append(dst, `,"bound":`...), r.Bound)
 	dst = appendWaits(append(dst, `,"waits_ms":`...), &r.Waits)
 	dst = appendMS(append(dst, `,"latency_ms":`...), r.Latency)

@@ -74,7 +74,7 @@ var known = func() map[string]bool {
 		"v", "id", "key", "hash", "ok", "line", "file", "status", "provider", "method", "url",
 		"headers", "body", "body_encoding", "body_bytes", "body_file", "truncated", "bound",
 		"waits_ms", "latency_ms", "ttfb_ms", "total_ms", "attempts", "tries", "cost", "error",
-		"at", "end", "run", "meta", "value", "dup_of",
+		"at", "end", "run", "meta", "value", "dup_of", "fallback", "cache",
 	} {
 		m[name] = true
 	}
@@ -144,6 +144,10 @@ func (r *Record) set(name string, value []byte) (err error) {
 		r.Value = bytes.Clone(value)
 	case "dup_of":
 		err = into(value, &r.DupOf)
+	case "fallback":
+		err = into(value, &r.Fallback)
+	case "cache":
+		err = into(value, &r.Cache)
 	case "meta":
 		r.Meta = bytes.Clone(value)
 	}

@@ -65,6 +65,12 @@ type Record struct {
 	// DupOf is the id of the row whose request this row shared; empty writes
 	// nothing.
 	DupOf string
+	// Fallback counts the providers that did not answer before Provider did; 0
+	// writes nothing.
+	Fallback int
+	// Cache is "hit" if the answer is a stored one, "miss" if it was sent for;
+	// empty writes nothing.
+	Cache string
 
 	Bound   string // what the row waited for longest
 	Waits   Waits

@@ -361,11 +361,11 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func TestValueAndDuplicate(t *testing.T) {
-	r := &record.Record{ID: "b", OK: true, Value: []byte(`{"lat":51.5,"n":12345678901234567890}`), DupOf: "a"}
+	r := &record.Record{ID: "b", OK: true, Value: []byte(`{"lat":51.5,"n":12345678901234567890}`), DupOf: "a", Fallback: 2, Cache: "hit"}
 	line := record.AppendJSON(nil, r)
 	checkLine(t, line)
 	got, err := record.Decode(line)
-	if err != nil || string(got.Value) != string(r.Value) || got.DupOf != "a" {
+	if err != nil || string(got.Value) != string(r.Value) || got.DupOf != "a" || got.Fallback != 2 || got.Cache != "hit" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, bad := range []string{"{", "1\n2", "nan"} {

@@ -32,7 +32,10 @@ type original struct {
 	ok      bool
 	status  int
 	failure *record.Error
-	waiting []*job // that came before it was done
+	// who answered it
+	provider string
+	fallback int
+	waiting  []*job // that came before it was done
 }
 
 // dedupKey is what rows that share a request have in common; 0 is nothing.
@@ -79,6 +82,7 @@ func (o *originals) finish(first *original, rec *record.Record) []*job {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	first.done, first.ok, first.status, first.failure = true, rec.OK, rec.Status, rec.Error
+	first.provider, first.fallback = rec.Provider, rec.Fallback
 	waiting := first.waiting
 	first.waiting = nil
 	return waiting
@@ -102,6 +106,9 @@ func (r *run) repeat(row *input.Row, p *provider, first *original) error {
 		ID: row.ID, Key: sum(row.Key), Hash: sum(row.Hash), Line: int64(row.Line),
 		Provider: p.name, Method: row.Method, URL: r.shown(row.URL), Status: first.status,
 		OK: first.ok, DupOf: first.id, Error: first.failure, At: now, End: now, Run: r.o.Run, Meta: row.Meta,
+	}
+	if first.provider != "" {
+		rec.Provider, rec.Fallback = first.provider, first.fallback
 	}
 	if r.files > 1 {
 		rec.File = row.File

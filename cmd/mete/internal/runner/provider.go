@@ -40,6 +40,11 @@ type Spec struct {
 	// the units of Options.MaxCost, which every row must have a cost in.
 	Costs  []cost.Rule
 	Bounds []string
+	// Fallback are the providers to ask in its place, in order; with one, a row
+	// sits out no longer pause than MaxWait (0: mete.DefaultMaxWait; negative:
+	// as long as without).
+	Fallback []string
+	MaxWait  time.Duration
 }
 
 // manyPlaces is how many places that rows name keep durable state and figures
@@ -59,6 +64,8 @@ type provider struct {
 	park   context.CancelCauseFunc
 	// isParked is under the run's mutex.
 	isParked bool
+
+	traffic traffic
 
 	latency progress.Latency
 	mu      sync.Mutex

@@ -211,21 +211,32 @@ func (r *run) redirect(q *request, status int, location string) (*request, error
 	}
 	if mete.HostKey(to) != mete.HostKey(q.url) {
 		next.shared = false
-		for _, name := range []string{"Authorization", "Cookie", "X-Api-Key", "Proxy-Authorization", "Www-Authenticate"} {
-			next.header.Del(name)
-		}
-		for _, s := range r.o.Providers {
-			if s.Auth.Header != "" {
-				next.header.Del(s.Auth.Header)
-			}
-		}
-		for _, h := range r.o.Headers {
-			if h.Value.IsSecret() {
-				next.header.Del(h.Name)
-			}
-		}
+		r.dropCredentials(next.header, func(string) bool { return false })
 	}
 	return &next, nil
+}
+
+// dropCredentials takes the credentials off a request that goes elsewhere, save
+// those that keep names.
+func (r *run) dropCredentials(h http.Header, keep func(name string) bool) {
+	drop := func(name string) {
+		if !keep(name) {
+			h.Del(name)
+		}
+	}
+	for _, name := range []string{"Authorization", "Cookie", "X-Api-Key", "Proxy-Authorization", "Www-Authenticate"} {
+		drop(name)
+	}
+	for _, s := range r.o.Providers {
+		if s.Auth.Header != "" {
+			drop(s.Auth.Header)
+		}
+	}
+	for _, h := range r.o.Headers {
+		if h.Value.IsSecret() {
+			drop(h.Name)
+		}
+	}
 }
 
 var errTooManyRedirects = errors.New("more than 10 redirects")

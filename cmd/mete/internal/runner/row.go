@@ -37,54 +37,6 @@ func (r *run) do(row *input.Row, p *provider) (*record.Record, error) {
 	return rec, r.send(rec, row, p)
 }
 
-// send makes the calls of one row: one, and one for each redirect.
-func (r *run) send(rec *record.Record, row *input.Row, p *provider) error {
-	q, err := r.build(row, p)
-	if err != nil {
-		rec.URL = r.shown(row.URL)
-		return r.fail(rec, record.Render, "render", err.Error())
-	}
-	rec.URL = q.shown
-	call, err := p.call(row)
-	if err != nil {
-		return r.fail(rec, record.InvalidRow, "admission", err.Error())
-	}
-	q.row, q.costs = row, call.Costs
-	for hop := 0; ; hop++ {
-		tries := p.gate.Tries(p.admit, call)
-		permit, x, err := r.attempts(rec, p, tries, q)
-		if err != nil || permit == nil {
-			return err // it was refused, and has its record
-		}
-		to := ""
-		if x.attempt.Err == nil && x.verdict.rule == nil {
-			to = redirected(x)
-		}
-		if to == "" || hop == 10 {
-			if to != "" {
-				rec.Error = &record.Error{Kind: record.Redirect, Phase: "redirect", Message: errTooManyRedirects.Error()}
-			}
-			err := r.finish(rec, p, x)
-			permit.Release()
-			return err
-		}
-		// The next hop is a call of its own, and nothing is held for it.
-		next, err := r.redirect(q, x.status, to)
-		if err == nil {
-			p, err = r.places.next(p, next.url)
-		}
-		if err != nil {
-			rec.Error = &record.Error{Kind: record.Redirect, Phase: "redirect", Message: err.Error()}
-			err := r.finish(rec, p, x)
-			permit.Release()
-			return err
-		}
-		permit.Release()
-		r.discard(x)
-		q = next
-	}
-}
-
 func redirected(x *exchanged) string {
 	switch x.status {
 	case 301, 302, 303, 307, 308:
@@ -93,12 +45,13 @@ func redirected(x *exchanged) string {
 	return ""
 }
 
-// attempts makes the attempts of one request until one is final. Its permit is
-// still held then. A nil permit means that the call was refused: the error is
-// errUnfinished, or nil if the row has its record.
-func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *request) (*mete.Permit, *exchanged, error) {
+// attempts makes the attempts of one request, at most so many, until one is
+// final. Its permit is still held then. A nil permit means that the call was
+// refused: the error is errUnfinished or elsewhere, or nil if the row has its
+// record.
+func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *request, most int) (*mete.Permit, *exchanged, error) {
 	safe := p.spec.Idempotent || q.keyed || r.o.Idempotent
-	max := p.spec.Gate.Retry.Attempts
+	max := min(p.spec.Gate.Retry.Attempts, most)
 	before := rec.Waits // of earlier hops
 	backoff := time.Duration(0)
 	for {
@@ -128,6 +81,9 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		why := r.hopeless(p, q, x)
 		if why != "" {
 			r.parkProvider(p, why)
+		}
+		if tries.Attempts() >= max {
+			outcome.Repeat = false
 		}
 		again := tries.Again(outcome)
 		queued(rec, before, tries)
@@ -188,6 +144,8 @@ func (r *run) refused(rec *record.Record, p *provider, tries *mete.Tries, err er
 	case mete.Exhausted:
 		r.parkProvider(p, p.name+" has no quota left, as it said before; when it has, go on with --resume")
 		return errUnfinished
+	case mete.Paused, mete.Budget, mete.Breaker:
+		return &elsewhere{rej}
 	case mete.Never:
 		r.parkProvider(p, p.name+" is limited to nothing ("+rej.Bound+"): raise the limit")
 		return errUnfinished

@@ -39,6 +39,9 @@ type Options struct {
 	Providers map[string]*Spec
 	Provider  string // the usual one; empty is none
 	Other     Spec   // for places that rows name themselves
+	// Fallback are the providers to ask in place of any other, in order,
+	// whatever the providers' own say.
+	Fallback []string
 
 	Headers           []config.Header
 	UserAgent         string
@@ -80,8 +83,9 @@ type Result struct {
 	Skipped, Changed int64
 	// Bad rows were left out.
 	Bad int64
-	// Parked says why providers could not be used to the end.
-	Parked []string
+	// Parked says why providers could not be used to the end, Spent which
+	// budgets did not last.
+	Parked, Spent []string
 	// Err is what stopped the run: the input or the output.
 	Err error
 }
@@ -113,7 +117,9 @@ type run struct {
 	changed    atomic.Int64
 	mu         sync.Mutex
 	parked     []string
-	failure    error
+	// spentBudgets are the reasons of providers given up for a budget.
+	spentBudgets []string
+	failure      error
 }
 
 // Runner is a run that can be looked at while it works.
@@ -186,7 +192,7 @@ func (n *Runner) Run(hard context.Context) Result {
 	}
 	return Result{
 		Unfinished: r.unfinished.Load(), Skipped: r.skipped.Load(), Changed: r.changed.Load(), Bad: r.tally.bad.Load(),
-		Parked: r.parked, Err: r.failure,
+		Parked: r.parked, Spent: r.spentBudgets, Err: r.failure,
 	}
 }
 
@@ -429,12 +435,15 @@ func (r *run) fatal(err error) {
 }
 
 // parkProvider gives a provider up for this run; the others go on.
-func (r *run) parkProvider(p *provider, why string) {
+func (r *run) parkProvider(p *provider, why string) { r.giveUpOn(p, why, &r.parked) }
+
+// giveUpOn is parkProvider that adds the reason to a list.
+func (r *run) giveUpOn(p *provider, why string, list *[]string) {
 	r.mu.Lock()
 	known := p.isParked
 	p.isParked = true
 	if !known {
-		r.parked = append(r.parked, why)
+		*list = append(*list, why)
 	}
 	r.mu.Unlock()
 	if !known {

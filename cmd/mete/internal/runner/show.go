@@ -47,8 +47,21 @@ func (o *Options) Check(row *input.Row) error {
 		return err
 	}
 	row.Estimate = call.Costs
-	_, err = (&run{o: o}).build(row, p)
-	return err
+	r := &run{o: o}
+	if _, err = r.build(row, p); err != nil || mete.HostKey(row.URL) != p.origin {
+		return err
+	}
+	for _, name := range o.fallbacks(p.name, p.spec) {
+		s := o.Providers[name]
+		other := &provider{name: name, origin: mete.HostKey(s.Base), spec: s}
+		if _, err := other.call(row); err != nil {
+			return err
+		}
+		if _, err := r.request(row, p, other); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shownBody is how much of a body Show shows.
