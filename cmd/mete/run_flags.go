@@ -79,6 +79,7 @@ var moved = []struct{ flag, instead string }{
 	{"allow-files", inFile("run", "allow_files: true")},
 	{"idempotency-key", inFile("run", "idempotency_key: Idempotency-Key")},
 	{"connect-timeout", inFile("defaults", "timeout: {connect: 5s}")},
+	{"retry-on", inFile("defaults", "retry: {on: [connect, 429, 503]}")},
 	{"max-pause", inFile("defaults", "max_pause: 1h")},
 	{"color", "is not needed: NO_COLOR=1 or TERM=dumb turns colours off"},
 }

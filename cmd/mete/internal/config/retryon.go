@@ -24,34 +24,6 @@ var statusWord = regexp.MustCompile(`^[2-5][0-9][0-9]$`)
 // and the like are where they mean a limit, which is rate_limited.
 var repeated = []string{"403", "408", "409", "413", "420", "421", "425", "429", "500", "502", "503", "504", "509", "529"}
 
-// ParseRetryOn reads a list as in "connect,reset,429,503". The error names the
-// word that is wrong.
-func ParseRetryOn(text string) ([]string, error) {
-	var on []string
-	for word := range strings.SplitSeq(text, ",") {
-		word = strings.TrimSpace(word)
-		if err := checkRetryOn(word, on); err != nil {
-			return nil, err
-		}
-		on = append(on, word)
-	}
-	return on, nil
-}
-
-type wordError string
-
-func (e wordError) Error() string { return string(e) }
-
-func checkRetryOn(word string, before []string) error {
-	switch {
-	case slices.Contains(before, word):
-		return wordError(word + " is there already")
-	case slices.Contains(retryWords, word), statusWord.MatchString(word):
-		return nil
-	}
-	return wordError(strconv.Quote(word) + " is no reason to repeat: write " + strings.Join(retryWords, ", ") + " or a status")
-}
-
 // retryOn decodes the reasons for a repetition.
 func (d *decoder) retryOn(n *node) []string {
 	if !d.is(n, list, "on", "[connect, reset, timeout, 429, 5xx]") {
@@ -66,11 +38,15 @@ func (d *decoder) retryOn(n *node) []string {
 		if !ok {
 			continue
 		}
-		if err := checkRetryOn(word, on); err != nil {
-			d.errorf(item, "%v", err)
+		isStatus := statusWord.MatchString(word)
+		switch {
+		case slices.Contains(on, word):
+			d.errorf(item, "%s is there already", word)
 			continue
-		}
-		if statusWord.MatchString(word) && !slices.Contains(repeated, word) && word[0] != '2' {
+		case !isStatus && !slices.Contains(retryWords, word):
+			d.errorf(item, "%q is no reason to repeat: write %s or a status", word, strings.Join(retryWords, ", "))
+			continue
+		case isStatus && !slices.Contains(repeated, word) && word[0] != '2':
 			d.warnf(item, "%s is never repeated: on can only leave out what would be; classify says that a status is another kind of answer", word)
 		}
 		on = append(on, word)

@@ -240,6 +240,27 @@ func TestStatusPaths(t *testing.T) {
 	})
 }
 
+// An answer of the caller's own: a body and fields, always or once, counted as
+// a soft error if it comes with a 200.
+func TestOwnAnswers(t *testing.T) {
+	bubble(t, Config{}, func(t *testing.T, s *Server, c *client) {
+		r := c.get("/status/200?body=%7B%22status%22%3A%22OVER%22%7D&header=Retry-After:2&header=Content-Type:+text/plain&header=bad")
+		if r.status != 200 || r.body != `{"status":"OVER"}`+"\n" || r.header.Get("Retry-After") != "2" || fmt.Sprint(r.header["Content-Type"]) != "[text/plain]" {
+			t.Errorf("%+v", r)
+		}
+		once := "/once/429/a?body=no&header=Retry-After:3"
+		if r := c.get(once); r.status != 429 || r.body != "no\n" || r.header.Get("Retry-After") != "3" {
+			t.Errorf("%+v", r)
+		}
+		if r := c.get(once); r.status != 200 || r.header.Get("Retry-After") != "" || !strings.Contains(r.body, `"path":"/once/429/a"`) {
+			t.Errorf("%+v", r)
+		}
+		if a := s.Audit(); a.SoftErrors != 1 || a.Repeats != 0 {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
 func TestBodySizeAndStream(t *testing.T) {
 	for _, size := range []int{100, 2048, 100_000} {
 		bubble(t, Config{BodySize: size}, func(t *testing.T, s *Server, c *client) {
