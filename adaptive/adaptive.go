@@ -71,8 +71,9 @@ type Limiter struct {
 	mean     float64 // latency of a success in seconds, smoothed; 0 before the first
 	window   window
 	reason   Reason
-	last     summary // of the last window that was judged
-	queue    float64 // estimated at its end
+	last     summary   // of the last window that was judged
+	queue    float64   // estimated at its end
+	early    []float64 // latencies, until they are enough for a baseline
 
 	growth     growth
 	baseline   baseline
@@ -158,7 +159,7 @@ func (l *Limiter) Done(now time.Duration, t Ticket, o Outcome) (free time.Durati
 		if o == Throttled && l.throttle(now, t) {
 			break
 		}
-		if l.window.open {
+		if l.window.open && t.epoch == l.failure.epoch {
 			l.window.calls++
 		}
 		if o == Failed && l.quota.in(t) {
@@ -219,9 +220,9 @@ func (l *Limiter) windowDue() time.Duration {
 	}
 	if l.drain.active {
 		if w.calls >= enough {
-			return w.start + duration(4*r)
+			return w.start + duration(4*l.trip())
 		}
-		return w.start + duration(8*r)
+		return w.start + duration(8*l.trip())
 	}
 	want := enough
 	if l.growing() {

@@ -14,8 +14,8 @@ type baseline struct {
 }
 
 // first sets the baseline.
-func (b *baseline) first(s summary) {
-	*b = baseline{known: true, value: s.median, variance: s.se * s.se}
+func (b *baseline) first(median, se float64) {
+	*b = baseline{known: true, value: median, variance: se * se}
 }
 
 // toward moves the baseline by a share of the way.

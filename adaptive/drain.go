@@ -40,8 +40,17 @@ func (d *drain) schedule(now time.Duration, least time.Duration) {
 	d.due = wall - wall%period + period - d.wall
 }
 
-// settling is how long a drain lets the calls that came before it leave.
-func (l *Limiter) settling() float64 { return min(max(l.mean, l.last.p95), 8*l.mean) }
+// trip is the mean latency without the queue, as far as that is known.
+func (l *Limiter) trip() float64 {
+	queue := max(0, l.last.median-l.baseline.value)
+	return max(l.mean-queue, l.mean/4)
+}
+
+// settling is how long a drain lets the calls that came before it leave: until
+// nearly all would have, had there been no queue.
+func (l *Limiter) settling() float64 {
+	return min(max(l.last.p95-(l.mean-l.trip()), l.trip()), 8*l.trip())
+}
 
 // startDrain begins a drain that is due, unless something else is going on
 // that it would disturb or that would disturb it.
@@ -54,8 +63,7 @@ func (l *Limiter) startDrain(now time.Duration) {
 	// At most a tenth of the time, with the wait for calls to leave. But the
 	// first drain is worth more than that: whoever came last to a provider has
 	// never seen it without a queue.
-	queue := max(0, min(l.last.median-l.baseline.value, l.last.mean))
-	least := 10 * duration(min(l.settling()-queue, 4*l.mean)+5*(l.mean-queue))
+	least := 10 * duration(l.settling()+5.5*l.trip())
 	if !d.done {
 		least /= 3
 	}
@@ -117,7 +125,7 @@ func (l *Limiter) judgeDrain(now time.Duration, s summary) {
 	off = math.Abs(s.median - b.value)
 	share := 1.0
 	if off <= 3*s.se {
-		noise := s.throughput * s.se / (target / 2)
+		noise := l.last.throughput * s.se / (target / 2)
 		share = 1 / (1 + noise*noise)
 	}
 	risen := off > 3*s.se && s.median > b.value

@@ -22,8 +22,9 @@ const (
 type failure struct {
 	tolerance float64
 	budget    float64
-	epoch     uint32 // counts cuts: failures of calls sent before the last are not news
-	throttles bool   // a 429 is a failure: the provider counts calls in flight
+	usual     float64 // share of failures in the last thousand calls
+	epoch     uint32  // counts cuts: failures of calls sent before the last are not news
+	throttles bool    // a 429 is a failure: the provider counts calls in flight
 
 	recent tally // since the last window
 	since  tally // since the last cut
@@ -43,10 +44,24 @@ func (t tally) share() float64 { return float64(t.failed) / float64(max(t.calls(
 type cut struct{ share, from, to float64 }
 
 func (f *failure) success(l *Limiter, t Ticket) {
-	f.budget = min(burst, f.budget+f.tolerance)
+	f.budget = min(f.most(), f.budget+f.tolerance)
+	f.relax(0)
 	if t.epoch == f.epoch {
 		f.recent.ok++
 		f.since.ok++
+	}
+}
+
+// most is how full the budget gets. Where failures are usual they also come in
+// larger clusters.
+func (f *failure) most() float64 { return burst + 40*(f.tolerance-tolerance) }
+
+// relax lets a tolerance that was raised go back to twice the usual share, at
+// a pace at which that share is known.
+func (f *failure) relax(failed float64) {
+	f.usual += (failed - f.usual) / 1000
+	if f.tolerance > tolerance {
+		f.tolerance = max(tolerance, f.tolerance+min(0, 2*f.usual-f.tolerance)/1000)
 	}
 }
 
@@ -56,6 +71,7 @@ func (f *failure) failure(l *Limiter, t Ticket) {
 	}
 	f.recent.failed++
 	f.since.failed++
+	f.relax(1)
 	f.budget--
 	if l.cfg.Without.Budget {
 		f.budget = -1
@@ -87,13 +103,13 @@ func (l *Limiter) judgeFailures(now time.Duration, s summary) bool {
 		share = f.since.share()
 	}
 	if f.vain(l.limit) {
-		f.tolerance = min(tolerable, 1.5*f.since.share())
+		f.tolerance = max(f.tolerance, min(tolerable, 1.5*f.since.share()))
 		f.throttles = false
 		if s.blocked || s.peak >= l.Limit() {
 			l.limit = min(f.cut.from, 2*l.limit)
 		}
 		f.cut, f.since, f.ceiling = cut{}, tally{}, ceiling{}
-		f.budget = burst
+		f.budget = f.most()
 		l.reason = Vain
 		return true
 	}
@@ -148,7 +164,7 @@ func (l *Limiter) fall(now time.Duration, limit, share float64) {
 	g.starting, g.run = false, 0
 	f.cut = cut{share: share, from: from, to: limit}
 	f.recent, f.since = tally{}, tally{}
-	f.budget = 1
+	f.budget = f.most() / burst
 	f.epoch++
 }
 

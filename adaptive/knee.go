@@ -2,6 +2,7 @@ package adaptive
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -124,11 +125,14 @@ func (l *Limiter) judgeLatency(now time.Duration, s summary) {
 	}
 	l.throughput.add(now, s, l.limit, l.mean)
 	if !b.known {
-		if s.n < enough && s.elapsed < 7*l.mean {
-			l.judgeNoQueue(s, bound) // too few to know
+		l.early = append(l.early, l.window.sample...)
+		if len(l.early) < enough {
+			l.judgeNoQueue(s, bound)
 			return
 		}
-		b.first(s)
+		slices.Sort(l.early)
+		b.first(median(l.early))
+		l.early = nil
 	}
 	q, target := s.throughput*(s.median-b.value), setPoint(l.limit)
 	l.queue = q
