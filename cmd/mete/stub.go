@@ -40,6 +40,9 @@ that fell into any sliding window, so a limiter can be checked against it.
                       (either with ?body=TEXT&header=NAME:VALUE for its own)
   anything else       200 with an echo of the request
 
+With a limit in tokens every answer tells its usage as OpenAI's do: a token per
+four bytes of the body, and 0 to 60 % of its max_tokens, by its hash.
+
 Above a limit it answers 429. It ends on Ctrl-C or SIGTERM and prints the audit
 as one line of JSON on stdout.`,
 		Example: `  # at most 50 requests in any second, each taking 80 to 200 ms
@@ -65,7 +68,12 @@ as one line of JSON on stdout.`,
 	f.SortFlags = false
 	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "`address`; port 0 takes a free one")
 	f.BoolVar(&public, "public", false, "allow --listen on an address that other machines reach")
-	f.Func("limit", "a quota as `N/UNIT`: 50/s, 1000/m, 5/15s; repeat for more", appendTo(&cfg.Limits, stub.ParseLimit))
+	f.Func("limit", "a quota as `N/UNIT`: 50/s, 1000/m, tokens=90000/m; repeat for more", func(s string) error {
+		if rate, ok := strings.CutPrefix(s, "tokens="); ok {
+			return appendTo(&cfg.Tokens, stub.ParseLimit)(rate)
+		}
+		return appendTo(&cfg.Limits, stub.ParseLimit)(s)
+	})
 	f.StringVar((*string)(&cfg.Window), "window", string(stub.Sliding), "how limits count: `sliding|fixed|bucket`")
 	f.Int64Var(&cfg.Burst, "burst", 0, "capacity of a bucket as `N` (default: the limit's number)")
 	f.Func("measure", "audit windows of this `length` too; repeat for more", appendTo(&cfg.Measure, time.ParseDuration))

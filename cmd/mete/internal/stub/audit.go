@@ -48,6 +48,8 @@ type Audit struct {
 	FirstMS float64 `json:"first_ms"`
 	LastMS  float64 `json:"last_ms"`
 	SpanMS  float64 `json:"span_ms"`
+	// Tokens is there if quotas in tokens are.
+	Tokens *TokenAudit `json:"tokens,omitempty"`
 }
 
 // starts follows the fullest window of one length.
@@ -181,6 +183,7 @@ func (s *Server) Audit() Audit {
 		MaxStallMS:  millis(s.stall.worst.Load()),
 		Statuses:    map[string]int64{},
 		SoftErrors:  c.soft, Resets: c.resets, Abandoned: c.abandoned,
+		Tokens: l.tokens.audit(),
 	}
 	for _, w := range c.windows {
 		a.MaxStarts[w.per.String()] = w.most

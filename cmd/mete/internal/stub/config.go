@@ -13,6 +13,9 @@ type Config struct {
 	// Limits are the quotas. A request is charged to all of them or, when one
 	// has no room, refused with 429 and charged to none.
 	Limits []Limit
+	// Tokens are quotas in tokens, always counted in sliding windows. With any,
+	// answers tell their Usage.
+	Tokens []Limit
 	// Window is how the limits are counted.
 	Window Window
 	// Burst is the capacity of each Bucket; 0 means the limit's own number.
@@ -132,6 +135,11 @@ func (c Config) Check() error {
 	for _, l := range c.Limits {
 		if l.N < 0 || l.Per <= 0 {
 			return fmt.Errorf("--limit %v: needs a number of at least 0 and a period above 0, as in 50/s", l)
+		}
+	}
+	for _, l := range c.Tokens {
+		if l.N < 0 || l.Per <= 0 {
+			return fmt.Errorf("--limit tokens=%v: needs a number of at least 0 and a period above 0, as in 90000/m", l)
 		}
 	}
 	for _, d := range c.Measure {

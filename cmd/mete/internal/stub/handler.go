@@ -22,6 +22,8 @@ type request struct {
 	c      *conn // nil outside Start, and under HTTP/2
 	length int64 // of the body
 	sum    [sha256.Size]byte
+	body   []byte // its beginning, where tokens are counted
+	usage  Usage
 	key    string // Idempotency-Key
 	said   string // the body that the query asks for
 }
@@ -71,6 +73,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// From here on the next byte begins the next request.
 		c.stamp.Store(0)
 	}
+	if err == nil && len(s.cfg.Tokens) > 0 {
+		q.usage = usageOf(q.body, q.sum, q.length)
+		if q.accepted {
+			s.mu.Lock()
+			s.ledger.spend(&q.outcome, t, q.usage.Total)
+			s.mu.Unlock()
+		}
+	}
 	if err != nil || q.accepted && !q.sleep(q.latency) {
 		leave(abandoned)
 		panic(http.ErrAbortHandler)
@@ -103,6 +113,9 @@ func (q *request) readBody() error {
 		n, err := q.Body.Read(buf)
 		h.Write(buf[:n])
 		q.length += int64(n)
+		if len(q.s.cfg.Tokens) > 0 && len(q.body) < largestBody {
+			q.body = append(q.body, buf[:n]...)
+		}
 		if err == io.EOF {
 			h.Sum(q.sum[:0])
 			return nil
@@ -275,6 +288,9 @@ func (q *request) stream(w http.ResponseWriter, leave func(ending)) {
 		}
 		fmt.Fprintf(w, "data: {\"n\":%d}\n\n", i)
 	}
+	if len(q.s.cfg.Tokens) > 0 {
+		_, _ = w.Write(append(q.appendUsage([]byte("data: {")), "}\n\n"...))
+	}
 	if flush.Flush() != nil {
 		leave(abandoned)
 		return
@@ -297,7 +313,16 @@ func (q *request) appendEcho(b []byte) []byte {
 	if q.key != "" {
 		b = appendJSON(append(b, `,"idempotency_key":`...), q.key)
 	}
+	if len(q.s.cfg.Tokens) > 0 {
+		b = q.appendUsage(append(b, ',')) // of a fault, too: what was done is paid
+	}
 	return b
+}
+
+// appendUsage appends the member usage, without braces.
+func (q *request) appendUsage(b []byte) []byte {
+	u := &q.usage
+	return fmt.Appendf(b, `"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}`, u.Prompt, u.Completion, u.Total)
 }
 
 // appendJSON appends s as a JSON string. Plain text, the usual case, is copied.

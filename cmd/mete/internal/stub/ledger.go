@@ -11,6 +11,7 @@ type ledger struct {
 	cfg      Config
 	counts   counts
 	quota    quota
+	tokens   tokens
 	faults   faults
 	random   *rand.Rand
 	inFlight int
@@ -34,6 +35,7 @@ func (l *ledger) init(cfg Config, base time.Time) {
 	l.cfg = cfg
 	l.random = rand.New(rand.NewPCG(cfg.Seed, 0x6d657465))
 	l.quota = quota{window: cfg.Window, burst: cfg.Burst, wall: base.UnixNano()}
+	l.tokens.limits = cfg.Tokens
 	l.clear()
 	l.faults = faults{latency: cfg.Latency, knee: cfg.Knee}
 	l.setLimits(cfg.Limits, 0)
@@ -41,6 +43,7 @@ func (l *ledger) init(cfg Config, base time.Time) {
 
 func (l *ledger) clear() {
 	c := &l.counts
+	l.tokens.clear()
 	*c = counts{
 		windows:    c.windows,
 		answered:   make(map[uint64]bool),
@@ -61,6 +64,9 @@ func (l *ledger) setLimits(limits []Limit, t int64) {
 	for _, w := range l.counts.windows {
 		longest = max(longest, w.per)
 	}
+	for _, k := range l.tokens.limits {
+		longest = max(longest, k.Per)
+	}
 	l.keep = int64(longest + time.Minute)
 }
 
@@ -75,6 +81,7 @@ func (l *ledger) arrive(t int64, c *conn, buf []standing) outcome {
 	if n.requests%chunk == 0 {
 		n.arrivals.forget(t - l.keep)
 		l.quota.forget(t - l.keep)
+		l.tokens.forget(t - l.keep)
 	}
 	if c != nil && c.counted != n.generation {
 		c.counted = n.generation
@@ -119,6 +126,22 @@ func (l *ledger) arrive(t int64, c *conn, buf []standing) outcome {
 	}
 	l.draw(&o)
 	return o
+}
+
+// spend charges an accepted request that arrived at t with its tokens, once its
+// body has told them. One that there are none left for is refused after all:
+// what it took of the other limits stays taken.
+func (l *ledger) spend(o *outcome, t, cost int64) {
+	wait, ok := l.tokens.take(t, cost)
+	if ok {
+		return
+	}
+	o.accepted, o.status, o.wait, o.reset, o.soft = false, 429, wait, false, false
+	l.serving--
+	if o.generation == l.counts.generation {
+		l.counts.accepted--
+		l.counts.rejected++
+	}
 }
 
 // draw picks at most one fault.
