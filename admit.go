@@ -55,6 +55,7 @@ func (g *Gate) try(call Call, born time.Duration) (*Permit, bool) {
 		return nil, false
 	}
 	if bound, _ := g.q.check(now, p.lane, p.weight, p.costs()); bound != noBound {
+		g.q.auto.blocked(now, bound)
 		return nil, false
 	}
 	g.q.grant(now, p)

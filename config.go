@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/breaker"
 )
 
@@ -20,6 +21,9 @@ type Config struct {
 	// each weighing 1 unless it says more. 0 means that it is not limited;
 	// negative that nothing is admitted.
 	Concurrency int
+	// Adaptive finds the number of permits while they are used, in place of
+	// Concurrency, from how calls fare: see package adaptive. Nil does not.
+	Adaptive *adaptive.Config
 	// Limits are taken all or nothing at each start.
 	Limits []Limit
 	// Lanes share the gate by weight. None means one lane for all.
@@ -144,6 +148,11 @@ func (c Config) check() error {
 	}
 	if err := c.Breaker.Check(); err != nil {
 		add("%v", err)
+	}
+	if c.Adaptive != nil {
+		if err := c.Adaptive.Check(); err != nil {
+			add("%v", err)
+		}
 	}
 	if c.Timeout < 0 || c.Total < 0 || c.MaxQueue < 0 {
 		add("timeout, total and max queue must not be negative")

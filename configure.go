@@ -41,6 +41,7 @@ func (g *Gate) configure(now time.Duration, cfg Config) {
 	default:
 		q.permits = int64(cfg.Concurrency)
 	}
+	q.configureAuto(now, cfg.Adaptive)
 	if q.circuit == nil {
 		q.circuit = breaker.New(cfg.Breaker)
 	}

@@ -83,7 +83,10 @@ func New(cfg Config) (*Gate, error) {
 
 // Stamped reports whether starts count from the moment they go to the wire, so
 // that Call.Wire and Permit.Sent are worth their cost: there is a limit.
-func (g *Gate) Stamped() bool { return len(g.cfg.Load().Limits) > 0 }
+func (g *Gate) Stamped() bool {
+	c := g.cfg.Load()
+	return len(c.Limits) > 0 || c.Adaptive != nil
+}
 
 // Name is the provider's name.
 func (g *Gate) Name() string { return g.name }
@@ -168,7 +171,7 @@ func (g *Gate) at(t time.Time) time.Duration { return t.Sub(g.base) + g.shift }
 
 // quiet reports whether nobody waits for what a permit gives back, so that it
 // does not matter when that is. The caller holds the lock.
-func (g *Gate) quiet() bool { return g.q.waiting == 0 && g.lost == nil }
+func (g *Gate) quiet() bool { return g.q.waiting == 0 && g.lost == nil && g.q.auto == nil }
 
 // sampled reports whether the permit that ends is one of those whose time is
 // taken in any case, for Stats.

@@ -21,6 +21,9 @@ func (q *queue) fits(l *lane, weight int64) bool {
 	if weight == 0 {
 		return true // it holds its permits already, also if there are fewer now
 	}
+	if q.auto != nil && q.inUse == 0 {
+		return true // a heavy call does not wait for the limit to grow
+	}
 	free := q.permits - q.inUse
 	if weight > free || l.used+weight > q.most(l) {
 		return false
@@ -182,13 +185,13 @@ func (q *queue) remove(w *waiter) {
 // is in use.
 func (q *queue) capacity(l *lane) int64 {
 	if len(q.lanes) == 2 {
-		return min(q.permits, q.most(l))
+		return min(q.mostPermits(), q.most(l))
 	}
-	shared := q.permits
+	shared := q.mostPermits()
 	for _, other := range q.lanes {
 		if other != l {
 			shared -= q.reserve(other)
 		}
 	}
-	return min(max(shared, q.reserve(l)), q.permits, q.most(l))
+	return min(max(shared, q.reserve(l)), q.mostPermits(), q.most(l))
 }

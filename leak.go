@@ -88,8 +88,7 @@ func (l *lease) lost() {
 // reclaim takes lost permits back. The caller holds the lock.
 func (g *Gate) reclaim() {
 	for _, l := range g.lost {
-		g.q.inUse -= l.weight
-		l.lane.used -= l.weight
+		g.q.giveBack(l.lane, l.weight)
 	}
 	g.lost = nil
 }

@@ -85,6 +85,7 @@ func (p *pause) granted(permit *Permit) {
 // pace stretches the paced limits while the provider opens again and after
 // throttles inside the configured limit.
 func (q *queue) pace(now time.Duration) {
+	q.adapt(now)
 	p := &q.pause
 	if p.stretch == 1 && p.rampFrom == 0 && !p.search.on {
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/breaker"
 )
 
@@ -80,9 +81,10 @@ type Permit struct {
 // extra is what few permits have. A permit is allocated for each attempt, so
 // its size is felt.
 type extra struct {
-	costs []int64            // by limit; nil is one request
-	lease *lease             // of one that is watched
-	whole context.CancelFunc // ends the whole call with its last attempt
+	costs  []int64            // by limit; nil is one request
+	lease  *lease             // of one that is watched
+	whole  context.CancelFunc // ends the whole call with its last attempt
+	sample *sample            // of an adaptive concurrency
 }
 
 // add gives the permit its extra, if it has none.
@@ -91,6 +93,13 @@ func (p *Permit) add() *extra {
 		p.extra = &extra{}
 	}
 	return p.extra
+}
+
+func (p *Permit) sample() *sample {
+	if p.extra == nil {
+		return nil
+	}
+	return p.extra.sample
 }
 
 func (p *Permit) costs() []int64 {
@@ -124,6 +133,7 @@ func (p *Permit) Sent() {
 	now := g.now()
 	g.q.work.sent++
 	g.q.work.conn += now - p.granted
+	p.sample().start(now, g.q.inUse)
 	for i := range p.paid {
 		p.paid[i].meter.Sent(now, &p.paid[i].charge)
 	}
@@ -184,6 +194,7 @@ func (p *Permit) end(refund bool) {
 	}
 	g.q.book(now)
 	if answered {
+		p.sample().told(adaptive.Success)
 		g.q.answered(now, p)
 		g.q.ended(now, p, breaker.Success)
 	}
@@ -246,8 +257,7 @@ func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 	if p.extra != nil && p.extra.lease != nil {
 		q.leases.end(p.extra.lease)
 	}
-	q.inUse -= p.weight
-	p.lane.used -= p.weight
+	q.over(now, p)
 	q.pause.ended(p)
 	q.circuit.End(now, p.ticket, breaker.Ignored)
 	p.ticket = breaker.Ticket{}

@@ -13,12 +13,13 @@ const (
 	boundPause
 	boundBreaker
 	boundStore
+	boundAuto // the rate that an adaptive concurrency was taught
 	boundLimits
 )
 
 const noBound = -1
 
-var boundNames = [boundLimits]string{"semaphore", "pause", "breaker", "store"}
+var boundNames = [boundLimits]string{"semaphore", "pause", "breaker", "store", "limit:auto"}
 
 // waiter is a call that queues. It lives in two lists of its lane: the order
 // of service, and the order in which patience ends.
@@ -69,6 +70,7 @@ type queue struct {
 	lanes   []*lane // the last one is for holders
 	limits  []limit
 	pause   pause
+	auto    *auto // nil where the number of permits is fixed
 	circuit *breaker.Circuit
 	vt      float64
 	waiting int
@@ -122,6 +124,9 @@ func (q *queue) check(now time.Duration, l *lane, weight int64, costs []int64) (
 		return boundPause, at
 	}
 	bound, until = noBound, now
+	if at := q.auto.ready(now); at > now {
+		bound, until = boundAuto, at
+	}
 	for i := range q.limits {
 		n := q.cost(costs, i)
 		if n == 0 {
@@ -169,6 +174,7 @@ func (q *queue) step(now time.Duration) (again time.Duration) {
 				w.waits.Bound = q.boundName(bound)
 				continue
 			}
+			q.auto.blocked(now, bound)
 			q.bound, again = bound, until
 			if q.pause.ramping(now) {
 				again = min(again, q.pause.nextStep(now))
@@ -185,7 +191,7 @@ func (q *queue) step(now time.Duration) (again time.Duration) {
 			again = min(again, l.oldest.expire)
 		}
 	}
-	return again
+	return q.auto.again(again)
 }
 
 // grant takes the permit, every limit's cost and, after a pause, the probe.
@@ -207,6 +213,7 @@ func (q *queue) grant(now time.Duration, p *Permit) {
 		}
 		p.paid = append(p.paid, pay)
 	}
+	q.auto.granted(now, p, q.inUse)
 	q.pause.granted(p)
 	p.ticket = q.circuit.Start(now)
 }
@@ -292,6 +299,9 @@ func (q *queue) predict(now time.Duration, l *lane, costs []int64, behind bool) 
 	}
 	if t := q.circuit.Ready(now); t > at {
 		at, bound = t, boundBreaker
+	}
+	if t := q.auto.ready(now); t > at {
+		at, bound = t, boundAuto
 	}
 	for i := range q.limits {
 		n := q.cost(costs, i)

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/breaker"
 )
 
@@ -36,6 +37,9 @@ type Stats struct {
 	Rate float64
 	// Breaker is the state of the circuit breaker.
 	Breaker breaker.State
+	// Adaptive is what the limiter of an adaptive concurrency knows; nil
+	// without one.
+	Adaptive *adaptive.State
 	// Limits are the quotas in force.
 	Limits []LimitStats
 	// Held is the time for which Ended permits were held, from grant to end.
@@ -105,6 +109,10 @@ func (g *Gate) Stats() Stats {
 		Breaker:     q.circuit.State(now),
 		Paused:      max(q.pause.until-now, 0),
 		Rate:        q.pause.open(now) * q.pause.search.current(),
+	}
+	if q.auto != nil {
+		state := q.auto.limiter.State()
+		s.Adaptive, s.Concurrency = &state, int(q.permits)
 	}
 	if l := q.leases.oldest(); l != nil {
 		s.Oldest, s.OldestAt = now-l.granted, l.caller()

@@ -214,6 +214,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 		g.q.answered(now, p)
 	}
 	g.q.ended(now, p, result(o, t.ctx))
+	p.sample().told(fate(o, t.ctx.Err() != nil))
 	again := t.decide(now, &at, o)
 	if timed && (again || release) {
 		g.q.work.end(now-p.granted, false)
@@ -222,6 +223,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 		g.retries++
 		if g.cfg.Load().Retry.KeepPermit {
 			t.kept = p
+			p.sample().done(now)
 			g.q.pause.ended(p)
 		} else {
 			g.q.release(now, p, false)

@@ -72,6 +72,12 @@ func (c Config) Check() error {
 	return nil
 }
 
+// Bounds are the least and the largest limit.
+func (c Config) Bounds() (least, most int) {
+	f := c.filled()
+	return f.Min, f.Max
+}
+
 func (c Config) filled() Config {
 	if c.Algorithm == "" {
 		c.Algorithm = Knee
