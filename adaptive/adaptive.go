@@ -128,9 +128,9 @@ func (l *Limiter) Blocked(now time.Duration) {
 	l.window.blocked = true
 }
 
-// Start tells that a call goes to the wire, and how many are in flight with
-// it, without those whose permit is merely kept back. Each call so begun needs
-// one Done.
+// Start tells that a call goes to the wire, and how many permits are out with
+// its own, those that are kept back after a failure included. Each call so
+// begun needs one Done.
 func (l *Limiter) Start(now time.Duration, inFlight int) Ticket {
 	l.pass(now)
 	l.inFlight = inFlight
@@ -151,7 +151,7 @@ func (l *Limiter) Done(now time.Duration, t Ticket, o Outcome) (free time.Durati
 	case Success:
 		latency := seconds(now - t.start)
 		l.window.add(latency, l.random)
-		l.failure.success(l, t)
+		l.failure.success(t)
 	case Throttled, Failed:
 		if !l.cfg.Without.Quarantine {
 			free = max(now, t.start+min(duration(l.mean), longest))

@@ -100,11 +100,11 @@ func (l *Limiter) endDrain() {
 // that tells of a queue that is still there.
 func (l *Limiter) judgeDrain(now time.Duration, s summary) {
 	d, b := &l.drain, &l.baseline
-	if s.n < 5 {
+	if s.n < 5 && d.halved == 0 {
 		l.endDrain()
 		return
 	}
-	fell := d.halved == 0 || s.median < d.best.median-s.se
+	fell := d.halved == 0 || s.n >= 5 && s.median < d.best.median-s.se
 	if fell {
 		d.best = s
 	}

@@ -43,7 +43,7 @@ func (t tally) share() float64 { return float64(t.failed) / float64(max(t.calls(
 // cut is a fall of the limit for a share of failures; none if from is 0.
 type cut struct{ share, from, to float64 }
 
-func (f *failure) success(l *Limiter, t Ticket) {
+func (f *failure) success(t Ticket) {
 	f.budget = min(f.most(), f.budget+f.tolerance)
 	f.relax(0)
 	if t.epoch == f.epoch {
@@ -148,7 +148,7 @@ func (l *Limiter) fall(now time.Duration, limit, share float64) {
 		f.outage = true
 	case f.trying() && l.limit > f.level:
 		limit = f.level
-		if f.step > f.least(l) {
+		if f.step > f.least() {
 			limit = f.level + f.step/2
 		}
 		hold = min(2*f.hold, max(longestHold, duration(longestTrips*l.mean)))
@@ -169,7 +169,7 @@ func (l *Limiter) fall(now time.Duration, limit, share float64) {
 }
 
 // least is the first step above a ceiling of the limit.
-func (c *ceiling) least(*Limiter) float64 { return max(1, 0.05*c.level) }
+func (c *ceiling) least() float64 { return max(1, 0.05*c.level) }
 
 // passCeiling tries more than the ceiling, when it is time to.
 func (l *Limiter) passCeiling(now time.Duration) {
@@ -182,5 +182,5 @@ func (l *Limiter) passCeiling(now time.Duration) {
 		c.until = now + trial // not tried in earnest
 		return
 	}
-	c.raise(now, c.least(l), 0.2*c.level, trial)
+	c.raise(now, c.least(), 0.2*c.level, trial)
 }

@@ -136,7 +136,7 @@ func (l *Limiter) judgeLatency(now time.Duration, s summary) {
 	}
 	q, target := s.throughput*(s.median-b.value), setPoint(l.limit)
 	l.queue = q
-	clear2 := q-target > 2*s.throughput*l.spread(s)
+	queued := q-target > 2*s.throughput*l.spread(s)
 
 	switch rose := g.rose(s, l.limit); {
 	case g.starting && rose && s.median < b.value+2*l.spread(s):
@@ -153,7 +153,7 @@ func (l *Limiter) judgeLatency(now time.Duration, s summary) {
 		l.grow(q, target, bound)
 	case idle:
 		g.run = 0
-	case g.starting && !clear2:
+	case g.starting && !queued:
 		l.grow(q, target, bound)
 	default:
 		l.shrink(s, q, target)

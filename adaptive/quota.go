@@ -1,8 +1,6 @@
 package adaptive
 
-import (
-	"time"
-)
+import "time"
 
 const (
 	rateHold        = 10 * time.Second
@@ -14,18 +12,18 @@ const (
 // Fewer permits would be the wrong answer to a rate: the right number of them
 // depends on the latency, and any number sends bursts.
 type quota struct {
-	counting     bool          // an episode: after a refusal, accepted and refused calls are counted
-	since, until time.Duration // of it
-	judged       time.Duration // when it should be known what became of them
-	sent         int           // calls sent in it
-	refused      int           // of these
-	lost         int           // of these, failed in another way
-	first        float64       // the first rate that was found
-	misses       int           // episodes although the rate was held
-	blamed       float64       // the limit that these speak for instead; 0 is none
-	ceiling                    // the rate, per second
-	starts       int           // since the hold or the step began
-	from         time.Duration // when that was
+	counting    bool          // an episode: after a refusal, accepted and refused calls are counted
+	since, ends time.Duration // of it
+	judged      time.Duration // when it should be known what became of them
+	sent        int           // calls sent in it
+	refused     int           // of these
+	lost        int           // of these, failed in another way
+	first       float64       // the first rate that was found
+	misses      int           // episodes although the rate was held
+	blamed      float64       // the limit that these speak for instead; 0 is none
+	ceiling                   // the rate, per second
+	starts      int           // since the hold or the step began
+	from        time.Duration // when that was
 }
 
 // rate is the pace to keep; 0 is none.
@@ -45,7 +43,7 @@ func (q *quota) due() time.Duration {
 
 func (q *quota) start(now time.Duration) {
 	q.starts++
-	if q.counting && now < q.until {
+	if q.counting && now < q.ends {
 		q.sent++
 	}
 }
@@ -53,7 +51,7 @@ func (q *quota) start(now time.Duration) {
 // in reports whether a call was sent in the episode. The refused call that
 // began it was not.
 func (q *quota) in(t Ticket) bool {
-	return q.counting && t.start >= q.since && t.start < q.until
+	return q.counting && t.start >= q.since && t.start < q.ends
 }
 
 // throttle takes a refusal, or reports that it is to count as a failure: if
@@ -66,8 +64,8 @@ func (l *Limiter) throttle(now time.Duration, t Ticket) bool {
 	}
 	if !q.counting {
 		q.counting, q.since, q.sent, q.lost, q.refused = true, now, 0, 0, 0
-		q.until = now + max(time.Second, duration(10*l.mean))
-		q.judged = q.until + duration(l.mean)
+		q.ends = now + max(time.Second, duration(10*l.mean))
+		q.judged = q.ends + duration(l.mean)
 	} else if q.in(t) {
 		q.refused++
 	}
@@ -85,12 +83,12 @@ func (l *Limiter) passQuota(now time.Duration) {
 		}
 		return
 	}
-	if q.level == 0 || now < q.ceiling.until {
+	if q.level == 0 || now < q.until {
 		return
 	}
 	trial := max(2*time.Second, duration(20*l.mean))
 	if float64(q.starts) < 0.8*q.rate()*seconds(now-q.from) {
-		q.ceiling.until = now + trial // the rate is not used: it says nothing
+		q.until = now + trial // the rate is not used: it says nothing
 	} else {
 		q.misses = 0
 		q.raise(now, 0.05*q.level, 0.4*q.level, trial)
@@ -107,7 +105,7 @@ func (l *Limiter) judgeQuota(now time.Duration) {
 	if !(q.refused >= 3 && share >= 0.01 || q.refused >= 2 && q.trying()) {
 		return
 	}
-	measured := careful * max(float64(accepted), 1) / seconds(q.until-q.since)
+	measured := careful * max(float64(accepted), 1) / seconds(q.ends-q.since)
 	switch {
 	case q.level == 0:
 		q.first, q.misses = measured, 0

@@ -21,7 +21,7 @@ const (
 type State struct {
 	Limit      float64       // before it is rounded down to permits
 	Permits    int           // fewer while a drain lasts
-	InFlight   int           // calls on the wire
+	InFlight   int           // permits out when last told, less the calls that ended since
 	Queue      float64       // estimate of the calls that queue at the provider, in the last window
 	Target     float64       // how many should
 	Baseline   time.Duration // median latency without a queue; 0 is not known yet
