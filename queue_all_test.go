@@ -2,9 +2,12 @@ package mete
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/metehq/mete/breaker"
 	"github.com/metehq/mete/internal/meter"
 )
 
@@ -12,6 +15,7 @@ import (
 type shape struct {
 	lane         int
 	weight, cost int64
+	patient      bool // also while the circuit is open
 }
 
 // trial is one setting in which all sequences of operations are tried.
@@ -50,7 +54,7 @@ func (tr *trial) start() *pair {
 		panic(err)
 	}
 	p := &pair{trial: tr, gate: g, q: &g.q, again: meter.Later, now: time.Second}
-	p.model = model{now: p.now, permits: int64(tr.cfg.Concurrency), opening: -1}
+	p.model = model{circuit: modelCircuit{Config: tr.cfg.Breaker}, now: p.now, permits: int64(tr.cfg.Concurrency), opening: -1}
 	for _, l := range tr.cfg.Lanes {
 		p.model.lanes = append(p.model.lanes, modelLane{Lane: l})
 	}
@@ -85,6 +89,9 @@ callers:
 		switch {
 		case p.held[i] != nil:
 			list = append(list, fmt.Sprint("r", i), fmt.Sprint("x", i))
+			if p.cfg.Breaker.Failures > 0 {
+				list = append(list, fmt.Sprint("f", i))
+			}
 		case p.waiting[i] != nil:
 			list = append(list, fmt.Sprint("c", i))
 		default:
@@ -116,12 +123,12 @@ func (p *pair) do(op string) error {
 	switch op[0] {
 	case 'a':
 		s := p.callers[i]
-		c := &modelCall{id: i, lane: s.lane, weight: s.weight, cost: s.cost}
+		c := &modelCall{id: i, lane: s.lane, weight: s.weight, cost: s.cost, patient: s.patient}
 		permit := &Permit{gate: p.gate, lane: q.lanes[s.lane], weight: s.weight}
 		if len(q.limits) > 0 {
 			permit.extra = &extra{costs: []int64{s.cost}}
 		}
-		w := &waiter{lane: permit.lane, weight: s.weight, costs: permit.costs(), permit: permit, born: p.now}
+		w := &waiter{lane: permit.lane, weight: s.weight, costs: permit.costs(), permit: permit, born: p.now, patient: s.patient}
 		r, _ := q.impossible(w.lane, w.weight, w.costs)
 		if (r != "") != m.hopeless(c) {
 			return fmt.Errorf("impossible: %q", r)
@@ -144,11 +151,17 @@ func (p *pair) do(op string) error {
 		w.outcome, w.chain, q.wake = Canceled, q.wake, w
 		p.step()
 		m.cancel(p.calls[i])
-	case 'r', 'x':
+	case 'r', 'f', 'x':
 		permit, c := p.held[i], p.calls[i]
 		p.held[i], p.calls[i] = nil, nil
-		if op[0] == 'r' && p.answered {
+		switch {
+		case op[0] == 'r' && p.answered:
 			q.answered(p.now, permit)
+			q.ended(p.now, permit, breaker.Success)
+			m.judge(c, false)
+		case op[0] == 'f':
+			q.ended(p.now, permit, breaker.Failure)
+			m.judge(c, true)
 		}
 		q.release(p.now, permit, op[0] == 'x')
 		p.step()
@@ -198,8 +211,8 @@ func (p *pair) compare() error {
 			return fmt.Errorf("caller %d: %q, want %q", i, w.outcome, c.reason)
 		}
 		got := w.permit.waits
-		sum := c.waits[byPause] + c.waits[bySemaphore] + c.waits[byLimit]
-		if got.Semaphore != c.waits[bySemaphore] || got.Pause != c.waits[byPause] || got.Limit != c.waits[byLimit] || got.Queue() != sum {
+		sum := c.waits[byPause] + c.waits[byBreaker] + c.waits[bySemaphore] + c.waits[byLimit]
+		if got.Semaphore != c.waits[bySemaphore] || got.Pause != c.waits[byPause] || got.Breaker != c.waits[byBreaker] || got.Limit != c.waits[byLimit] || got.Queue() != sum {
 			return fmt.Errorf("caller %d waited %+v, want %v", i, got, c.waits)
 		}
 		p.waiting[i] = nil
@@ -241,11 +254,11 @@ func (p *pair) compare() error {
 	if c := m.first(); c != nil {
 		bound = m.obstacle(c)
 	}
-	names := [...]int{byNothing: noBound, byPause: boundPause, bySemaphore: boundSemaphore, byLimit: boundLimits}
+	names := [...]int{byNothing: noBound, byPause: boundPause, byBreaker: boundBreaker, bySemaphore: boundSemaphore, byLimit: boundLimits}
 	if q.bound != names[bound] {
 		return fmt.Errorf("blocked by %q, want %q", q.boundName(q.bound), q.boundName(names[bound]))
 	}
-	for _, by := range []obstacle{byPause, bySemaphore, byLimit} {
+	for _, by := range []obstacle{byPause, byBreaker, bySemaphore, byLimit} {
 		if i := names[by]; i < len(q.blocked) && q.blocked[i] != m.blocked[by] {
 			return fmt.Errorf("blocked %v by %s, want %v", q.blocked[i], q.boundName(i), m.blocked[by])
 		}
@@ -271,13 +284,21 @@ func (p *pair) state(left int) string {
 	if m.opening >= 0 {
 		b = fmt.Appendf(b, " open %d %d", min(p.now-q.pause.rampFrom, 2*time.Second), min(m.now-m.opening, 2*time.Second))
 	}
+	if p.cfg.Breaker.Failures > 0 {
+		b = fmt.Appendf(b, "|b%v %d %v", *q.circuit, max(m.circuit.until-m.now, 0), m.circuit.results)
+		for i := range 3 {
+			if p.held[i] != nil {
+				b = fmt.Appendf(b, " %v %d", p.held[i].ticket, m.circuit.changes-p.calls[i].changes)
+			}
+		}
+	}
 	for i := range 3 {
 		switch {
 		case p.held[i] != nil:
 			b = fmt.Appendf(b, "|h%d %v %v", i, q.pause.probe == p.held[i], m.probe == p.calls[i])
 		case p.waiting[i] != nil:
 			s := q.waited(p.waiting[i])
-			b = fmt.Appendf(b, "|w%d %d %d %d %d", i, p.waiting[i].expire-p.now, s.Semaphore, s.Pause, s.Limit)
+			b = fmt.Appendf(b, "|w%d %d %d %d %d %d", i, p.waiting[i].expire-p.now, s.Breaker, s.Semaphore, s.Pause, s.Limit)
 		}
 	}
 	for i, l := range q.lanes[:len(q.lanes)-1] {
@@ -332,9 +353,14 @@ func TestAllSequences(t *testing.T) {
 			callers: [3]shape{{lane: 0, weight: 2}, {lane: 1, weight: 1}, {lane: 2, weight: 3}}, length: 8},
 		{name: "cap", cfg: Config{Concurrency: 4, Lanes: []Lane{{Name: "a", Weight: 4, Cap: 0.5}, {Name: "b", Weight: 1}}}, smaller: 3,
 			callers: [3]shape{{lane: 0, weight: 1}, {lane: 0, weight: 2}, {lane: 1, weight: 3}}, length: 7},
+		{name: "breaker", cfg: Config{Concurrency: 2, Lanes: one, Breaker: breaker.Config{Failures: 0.5, Calls: 1, Window: time.Minute, Open: 500 * time.Millisecond}}, smaller: 1, answered: true,
+			callers: [3]shape{{weight: 1}, {weight: 1, patient: true}, {weight: 2, patient: true}}, length: 7},
 	}
+	// scripts/verify makes the shorter ones longer.
+	least, _ := strconv.Atoi(os.Getenv("METE_SEQUENCES"))
 	for i := range trials {
 		tr := &trials[i]
+		tr.length = max(tr.length, least)
 		t.Run(tr.name, func(t *testing.T) {
 			begin := time.Now()
 			tried := 0

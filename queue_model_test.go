@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/metehq/mete/breaker"
 	"pgregory.net/rapid"
 )
 
@@ -34,8 +35,25 @@ type model struct {
 	probing  bool
 	probe    *modelCall
 	opening  time.Duration // the ramp began then; -1 is none
+	circuit  modelCircuit
 	blocked  blockedBy
 	finished []*modelCall // granted or refused since the last look
+}
+
+// modelCircuit is a breaker whose window is longer than any test.
+type modelCircuit struct {
+	breaker.Config
+	results []bool // of calls that began since the last change: failed or not
+	broken  bool   // open or half-open
+	half    bool   // half-open
+	until   time.Duration
+	trial   *modelCall // the probe that is out
+	changes int
+}
+
+func (c *modelCircuit) turn(broken bool) {
+	c.broken, c.half, c.results, c.trial = broken, false, nil, nil
+	c.changes++
 }
 
 // obstacle is what keeps a call from starting.
@@ -44,6 +62,7 @@ type obstacle int
 const (
 	byNothing obstacle = iota
 	byPause
+	byBreaker
 	bySemaphore
 	byLimit
 )
@@ -60,6 +79,8 @@ type modelCall struct {
 	id           int
 	lane         int
 	weight, cost int64
+	patient      bool
+	changes      int           // of the circuit when it began
 	came, gives  time.Duration // gives up then; 0 is never
 	before       blockedBy
 	waits        blockedBy
@@ -162,6 +183,8 @@ func (m *model) obstacle(c *modelCall) obstacle {
 	switch narrow := m.share(m.now); {
 	case m.now < m.closed || m.probing && m.probe != nil:
 		return byPause
+	case m.circuit.broken && (m.now < m.circuit.until || m.circuit.trial != nil):
+		return byBreaker
 	case !m.room(c):
 		return bySemaphore
 	case narrow < 1 && len(m.held) > 0 && float64(m.inUse(-1)+c.weight) > math.Ceil(narrow*float64(m.permits)):
@@ -223,6 +246,14 @@ func (m *model) settle() {
 			if m.probing {
 				m.probe = c
 			}
+			if m.circuit.broken {
+				if !m.circuit.half {
+					m.circuit.turn(true)
+					m.circuit.half = true
+				}
+				m.circuit.trial = c
+			}
+			c.changes = m.circuit.changes
 			c.started = true
 		}
 		again = m.dismiss(func(c *modelCall) Reason {
@@ -266,6 +297,7 @@ func (m *model) pass(d time.Duration) {
 			}
 		}
 		consider(m.closed)
+		consider(m.circuit.until)
 		if m.opening >= 0 {
 			consider(m.opening + time.Second)
 			consider(m.opening + 2*time.Second)
@@ -306,10 +338,47 @@ func (m *model) cancel(c *modelCall) {
 	m.settle()
 }
 
+// judge tells how a call ended that is about to be released.
+func (m *model) judge(c *modelCall, failed bool) {
+	b := &m.circuit
+	if b.Failures == 0 || c.changes != b.changes {
+		return
+	}
+	trip := failed
+	if !b.broken {
+		b.results = append(b.results, failed)
+		bad := 0
+		for _, r := range b.results {
+			if r {
+				bad++
+			}
+		}
+		trip = len(b.results) >= b.Calls && float64(bad) >= b.Failures*float64(len(b.results))
+	} else if b.trial != c {
+		return
+	}
+	switch {
+	case trip:
+		b.turn(true)
+		b.until = m.now + b.Open
+		m.dismiss(func(c *modelCall) Reason {
+			if c.patient {
+				return ""
+			}
+			return Breaker
+		})
+	case b.broken:
+		b.turn(false)
+	}
+}
+
 func (m *model) release(c *modelCall, refund, answered bool) {
 	m.held = slices.DeleteFunc(m.held, func(o *modelCall) bool { return o == c })
 	if refund {
 		m.charges = slices.DeleteFunc(m.charges, func(x modelCharge) bool { return x.call == c })
+	}
+	if m.circuit.trial == c {
+		m.circuit.trial = nil
 	}
 	if m.probe == c {
 		m.probe = nil
