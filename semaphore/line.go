@@ -49,6 +49,25 @@ func (l *line) remove(w *waiter) {
 	l.n--
 }
 
+// woken is a list of waiters that were told their result and are to be woken
+// once mu is free.
+type woken struct{ head, tail *waiter }
+
+func (l *woken) push(w *waiter) {
+	if l.tail == nil {
+		l.head = w
+	} else {
+		l.tail.next = w
+	}
+	l.tail = w
+}
+
+func (l *woken) wake() {
+	for w := l.head; w != nil; w = w.next {
+		w.ready <- struct{}{}
+	}
+}
+
 // wait gets in line for n permits, for maxWait at most if it is bounded.
 func (s *Semaphore) wait(ctx context.Context, n int64, bounded bool, maxWait time.Duration) (Permit, error) {
 	if n <= 0 {
@@ -97,24 +116,27 @@ func (s *Semaphore) wait(ctx context.Context, n int64, bounded bool, maxWait tim
 // noWait it is in line no longer than that.
 func (s *Semaphore) enter(n int64, noWait bool) (*waiter, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if n > s.limit {
+		defer s.mu.Unlock()
 		return nil, s.refusal(ErrTooLarge, n)
 	}
 	// Allocated under the lock: an allocation can be made to help the garbage
 	// collector, and callers held up outside the line would be passed by.
 	w := &waiter{n: n, ready: make(chan struct{}, 1)}
 	s.line.push(w)
+	var granted woken
 	if s.line.head == w {
 		// From here on the free permits change only by being returned, and
 		// whoever returns one will look at the line.
 		s.state.Or(queued)
 		s.unpark()
-		s.grant()
+		granted = s.grant()
 	}
 	if noWait && !w.told {
-		s.abandon(w, ErrWaitTimeout)
+		granted = s.abandon(w, ErrWaitTimeout)
 	}
+	s.mu.Unlock()
+	granted.wake()
 	return w, w.err
 }
 
@@ -122,15 +144,17 @@ func (s *Semaphore) enter(n int64, noWait bool) (*waiter, error) {
 // already: that one holds then.
 func (s *Semaphore) leave(w *waiter, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	var granted woken
 	if !w.told {
-		s.abandon(w, err)
+		granted = s.abandon(w, err)
 	}
+	s.mu.Unlock()
+	granted.wake()
 }
 
 // abandon removes w without a grant. Those behind it may fit where it did not
 // (golang/go#37852).
-func (s *Semaphore) abandon(w *waiter, err error) {
+func (s *Semaphore) abandon(w *waiter, err error) woken {
 	if err == ErrWaitTimeout {
 		s.timeouts.Add(1)
 		err = s.refusal(ErrWaitTimeout, w.n)
@@ -139,7 +163,7 @@ func (s *Semaphore) abandon(w *waiter, err error) {
 	}
 	w.err = err
 	s.line.remove(w)
-	s.grant()
+	return s.grant()
 }
 
 // put returns n permits.
@@ -152,33 +176,37 @@ func (s *Semaphore) put(n int64) {
 func (s *Semaphore) handOn() {
 	if s.state.Load()&queued != 0 {
 		s.mu.Lock()
-		s.grant()
-		s.mu.Unlock()
+		s.grantAndUnlock()
 	}
+}
+
+// grantAndUnlock grants what can be granted, releases mu and only then wakes
+// those who got it: whoever wakes finds the lock free.
+func (s *Semaphore) grantAndUnlock() {
+	granted := s.grant()
+	s.mu.Unlock()
+	granted.wake()
 }
 
 // grant gives what is free to the head of the line for as long as it fits. The
 // permits are in use from here on, not from when the waiter wakes: nobody can
-// take them in between. mu is held.
-func (s *Semaphore) grant() {
+// take them in between. It returns whom to wake when mu, which is held, is
+// released.
+func (s *Semaphore) grant() (granted woken) {
 	for w := s.line.head; w != nil; w = s.line.head {
 		st := s.state.Load()
 		if st>>freeShift < w.n {
-			return
+			return granted
 		}
 		if s.state.CompareAndSwap(st, taken(st, w.n)) {
 			w.turn = st
-			s.finish(w)
+			s.line.remove(w)
+			w.told = true
+			granted.push(w)
 		}
 	}
 	if s.state.Load()&queued != 0 {
 		s.state.And(^queued)
 	}
-}
-
-// finish takes w out of the line and tells it its result. mu is held.
-func (s *Semaphore) finish(w *waiter) {
-	s.line.remove(w)
-	w.told = true
-	w.ready <- struct{}{}
+	return granted
 }

@@ -166,18 +166,21 @@ func (s *Semaphore) Do(ctx context.Context, n int64, f func() error) error {
 func (s *Semaphore) Resize(limit int64) {
 	limit = clamp(limit)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.state.Add((limit - s.limit) << freeShift)
 	s.limit = limit
+	var refused woken
 	for w := s.line.head; w != nil; {
 		next := w.next
 		if w.n > limit {
 			w.err = s.refusal(ErrTooLarge, w.n)
-			s.finish(w)
+			s.line.remove(w)
+			w.told = true
+			refused.push(w)
 		}
 		w = next
 	}
-	s.grant()
+	s.grantAndUnlock()
+	refused.wake()
 }
 
 // Stats are counts of one instant, and totals since [New].
