@@ -16,6 +16,7 @@ var runGroups = []flagGroup{
 	{"Limits", []string{"rate", "limit", "cost", "burst", "concurrency", "state"}},
 	{"Attempts", []string{"timeout", "retry", "fallback", "idempotent", "insecure", "cacert"}},
 	{"Bounds", []string{"dry-run", "max-requests", "max-cost", "deadline", "halt"}},
+	{"Cache", []string{"cache", "cache-ttl", "cache-only"}},
 	{"Output", []string{"output", "resume", "retry-failed", "overwrite", "errors", "jq", "body"}},
 	{"Display", []string{"progress", "summary", "quiet", "help"}},
 }
@@ -59,11 +60,12 @@ type runFlags struct {
 	table  tableFlags
 	costs  costFlags
 	bounds boundFlags
+	cache  cacheFlags
 }
 
 // later are flags that a coming version has; they are refused, not ignored.
 var later = []struct{ names, what string }{
-	{"cache cache-ttl cache-only", "the response cache"}, {"total-rate", "a limit over all providers"}, {"listen", "the page"},
+	{"total-rate", "a limit over all providers"}, {"listen", "the page"},
 	{"shard", "sharding"}, {"columns order headers-list", "conversions: see mete results"}, {"at-most-once", "intent records"},
 	{"repair", "repairing a result file"},
 }
@@ -116,6 +118,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.StringVar(&f.onBadRow, "on-bad-row", "fail", "`fail|emit|skip`: send nothing, write an error record, or leave it out")
 
 	f.bounds.register(c)
+	f.cache.register(c)
 
 	s.StringVar(&f.progress, "progress", "auto", "progress on stderr: `auto|bar|plain|json|none`")
 	s.StringVar(&f.summary, "summary", "text", "summary on stderr: `text|json|none`")

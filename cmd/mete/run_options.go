@@ -192,6 +192,9 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	if err := f.bounds.apply(c, o); err != nil {
 		return err
 	}
+	if err := f.cache.apply(c, o); err != nil {
+		return err
+	}
 	if f.bounds.retryFailed && !f.resume {
 		return errors.New("--retry-failed goes with --resume")
 	}

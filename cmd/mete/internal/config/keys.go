@@ -124,6 +124,7 @@ var known = map[string][]key{
 		{"oversize", "oversize", "", "alone", "alone admits a request that costs more than the limit holds by itself, and the next ones wait for the rest; without it such a row is an error."},
 		{"bucket", "truth", "false", "true", "The provider documents a token bucket: it refills at the rate and holds burst."},
 		{"window", "window", "sliding", "calendar", "sliding: in no period of that length more than the number. calendar: a count per day or month that starts afresh with it."},
+		{"budget", "truth", "false", "true", "A calendar window is what you want to spend: when it is spent, rows go to the fallback, or the run stops and says when it opens again. For money take a unit that is whole, such as microusd."},
 		{"zone", "word", "UTC", "America/Los_Angeles", "The time zone of a calendar window."},
 		{"margin", "time", "", "20ms", "What a sliding window is longer at this end, for the way to the provider; 1/150 of the period, 5ms to 50ms, unless given."},
 	},

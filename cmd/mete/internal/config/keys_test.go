@@ -48,7 +48,7 @@ func home(kind string, k key) (with, without string) {
 		text = strings.Replace(text, "as: auth", "status: 404", 1)
 	case "limit." + requests:
 		text = strings.Replace(text, "requests: 7/d", "name: x", 1)
-	case "limit.zone":
+	case "limit.zone", "limit.budget":
 		text = strings.Replace(text, "requests: 7/d", "requests: 7/d\n      window: calendar", 1)
 	}
 	return fmt.Sprintf(text, line), fmt.Sprintf(text, "")

@@ -158,6 +158,12 @@ func (d *decoder) shape(s section, l *mete.Limit, calendar bool) {
 			d.errorf(at, "only a sliding window has a margin")
 		}
 	}
+	if at := s["budget"]; at != nil {
+		l.Budget, _ = d.truth(at, "budget")
+		if l.Budget && !calendar {
+			d.errorf(at, "a budget needs window: calendar beside it")
+		}
+	}
 	if at := s["zone"]; at != nil {
 		zone, ok := d.word(at, "zone")
 		if !ok {

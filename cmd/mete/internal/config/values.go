@@ -268,6 +268,9 @@ func limit(l mete.Limit, add func(key string, value any)) {
 		}
 		add("window", "calendar")
 		add("zone", zone)
+		if l.Budget {
+			add("budget", true)
+		}
 	case l.Bucket:
 		add("burst", max(l.Burst, 1))
 		add("bucket", true)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/cmd/mete/internal/cache"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 	"github.com/metehq/mete/metehttp"
@@ -90,6 +91,9 @@ func (r *run) route(row *input.Row, p *provider) *route {
 // send asks the providers of a row until one answers.
 func (r *run) send(rec *record.Record, row *input.Row, p *provider) error {
 	w := r.route(row, p)
+	if done, err := r.fromCache(rec, row, w); done {
+		return err
+	}
 	for w.next(r) {
 		err := r.ask(rec, row, w)
 		e, ok := errors.AsType[*elsewhere](err)
@@ -197,6 +201,10 @@ func (r *run) ask(rec *record.Record, row *input.Row, w *route) error {
 		return r.fail(rec, record.InvalidRow, "admission", err.Error())
 	}
 	q.row, q.costs = row, call.Costs
+	key, keep := cache.Key{}, false
+	if r.o.Cache != nil {
+		key, keep = r.cacheKey(row, p, q)
+	}
 	repeatable := idempotent(q.method) || q.keyed || r.o.Idempotent || p.spec.Idempotent
 	for hop := 0; ; hop++ {
 		tries := p.gate.Tries(p.admit, call)
@@ -227,6 +235,9 @@ func (r *run) ask(rec *record.Record, row *input.Row, w *route) error {
 				rec.Error = &record.Error{Kind: record.Redirect, Phase: "redirect", Message: errTooManyRedirects.Error()}
 			}
 			r.returned(w, x)
+			if keep {
+				r.store(rec, key, x)
+			}
 			err := r.finish(rec, p, x)
 			permit.Release()
 			return err

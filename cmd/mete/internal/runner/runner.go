@@ -21,6 +21,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/batch"
+	"github.com/metehq/mete/cmd/mete/internal/cache"
 	"github.com/metehq/mete/cmd/mete/internal/config"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/journal"
@@ -58,6 +59,10 @@ type Options struct {
 	MaxCost, Spent map[string]int64
 	Deadline       time.Duration // of admission; 0 is none
 	Halt           *Halt
+	// Cache keeps answers and gives those that it has; nil is none. With
+	// CacheOnly nothing is sent.
+	Cache     *cache.Cache
+	CacheOnly bool
 	// Value picks a value out of a JSON body for the record; nil does not.
 	Value func(body []byte) ([]byte, error)
 	// Failures gets a copy of the records that are not ok; nil gets none.
@@ -110,6 +115,8 @@ type run struct {
 	policy  policy
 	giveUp  context.CancelFunc // of what is in flight
 	rows    originals
+
+	cacheFull sync.Once
 
 	inFlight   atomic.Int64
 	unfinished atomic.Int64
