@@ -41,15 +41,20 @@ providers:
 			if a.Rejected != 0 || a.Requests != n || a.Over["1s"] != 0 || a.Tokens.Over["1s"] != 0 || a.Repeats != 0 {
 				t.Errorf("%+v %+v", a, a.Tokens)
 			}
-			paid := int64(0)
+			paid, estimated := int64(0), 0.0
 			for _, r := range records(t, filepath.Join(dir, "out.jsonl")) {
 				if len(r.Costs) != 1 || r.Costs[0].Unit != "tokens" || r.Costs[0].True > r.Costs[0].Estimate {
 					t.Fatalf("row %s cost %+v", r.ID, r.Costs)
 				}
 				paid += int64(r.Costs[0].True)
+				estimated += r.Costs[0].Estimate
 			}
 			if paid != a.Tokens.Total {
 				t.Errorf("the records have %d tokens, the provider %d", paid, a.Tokens.Total)
+			}
+			// Without settlement the estimates alone would take longer than this.
+			if least := estimated/2000 - 1; a.SpanMS/1e3 >= least {
+				t.Errorf("it took %.1f s, as if nothing had been paid back (%.1f s)", a.SpanMS/1e3, least)
 			}
 			t.Logf("%d tokens, at most %d in a second, in %.1f s", a.Tokens.Total, a.Tokens.Max["1s"], a.SpanMS/1e3)
 		})

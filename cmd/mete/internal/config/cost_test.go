@@ -59,6 +59,7 @@ func TestCostMistakes(t *testing.T) {
 		{`cost: [tokens]`, `cost must be a mapping, not a list`},
 		{`limits: [{tokens: 5/s, bucket: true}]`, `a bucket of tokens needs a burst`},
 		{`limits: [{tokens: 5/s, oversize: split}]`, `oversize must be alone, not "split"`},
+		{`limits: [{tokens: 5/d, window: calendar, oversize: alone}]`, `a calendar window cannot be exceeded`},
 		{`limits: [{tokens: 5/s, points: 5/s}]`, `a limit counts one unit`},
 		{`limits: [{"a b": 5/s}]`, `"a b" cannot be a unit`},
 		{`limits: [{tokens: 90000}]`, `not a rate: "90000": say per what: 90000/s`},

@@ -151,6 +151,9 @@ func (d *decoder) shape(s section, l *mete.Limit, calendar bool) {
 	}
 	if at := s["oversize"]; at != nil {
 		d.oneOf(at, "oversize", oversizeWords, &l.Oversize)
+		if calendar {
+			d.errorf(at, "a calendar window cannot be exceeded: it is a plain counter")
+		}
 	}
 	if at := s["margin"]; at != nil {
 		set(&l.Margin)(d.duration(at, "margin", false))
