@@ -199,6 +199,8 @@ func (g *Gate) giveUp(w *waiter, err error, again *Tries) error {
 		g.attempts--
 		g.q.release(now, w.permit, true)
 		r = ended(err)
+	case r == Exhausted:
+		err = g.q.pause.why
 	default:
 		err = nil
 	}
@@ -229,6 +231,9 @@ func (q *queue) late(otherwise Reason, bound int) Reason {
 // foresee refuses a call that would wait in vain.
 func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patient, retry bool) (Reason, int, time.Duration) {
 	q := &g.q
+	if at := q.pause.stopped; at > now {
+		return Exhausted, boundPause, at - now
+	}
 	maxQueue, patience := g.cfg.Load().MaxQueue, g.cfg.Load().maxWait()
 	if w.lane.MaxQueue > 0 {
 		maxQueue = w.lane.MaxQueue
@@ -278,6 +283,9 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patien
 func (g *Gate) rejectAndUnlock(r Reason, bound int, after time.Duration, again *Tries) error {
 	e := &Rejected{Reason: r, Bound: g.q.boundName(bound), RetryAfter: after}
 	g.figures(e)
+	if r == Exhausted {
+		e.Last = g.q.pause.why
+	}
 	g.refused[r]++
 	g.mu.Unlock()
 	return g.reject(e, again)

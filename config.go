@@ -45,6 +45,10 @@ type Config struct {
 	// MaxQueue is how many calls may queue; one more is refused with
 	// ErrQueueFull. 0 means no bound.
 	MaxQueue int
+	// Learn says what becomes of the quotas that responses show (package
+	// metehttp reads them). The zero value is LearnCap: they may hold calls
+	// back, never let more through than Limits and Concurrency do.
+	Learn Learn
 	// Observer is told what happens; nil listens to nothing.
 	Observer *Observer `json:"-"`
 	// FindLeaks reports a permit that is garbage-collected before it was
@@ -145,6 +149,9 @@ func (c Config) check() error {
 	r := c.Retry
 	if r.Attempts < 0 || r.Base < 0 || r.Max < 0 || r.Delay < 0 || r.Budget < 0 {
 		add("retry: attempts, base, max, delay and budget must not be negative")
+	}
+	if err := c.Learn.check(); err != nil {
+		add("%v", err)
 	}
 	if err := c.Breaker.Check(); err != nil {
 		add("%v", err)

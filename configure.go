@@ -47,6 +47,9 @@ func (g *Gate) configure(now time.Duration, cfg Config) {
 	}
 	q.circuit.Update(cfg.Breaker)
 	q.configureLanes(cfg.Lanes)
+	if q.learned.mode = cfg.Learn; !cfg.Learn.binds() {
+		q.forget()
+	}
 	q.configureLimits(now, cfg.Limits, g.attempts)
 }
 
@@ -94,7 +97,9 @@ func (q *queue) configureLanes(lanes []Lane) {
 func (q *queue) configureLimits(now time.Duration, limits []Limit, started int64) {
 	inForce := make([]bool, len(q.limits))
 	for i := range q.limits {
-		inForce[i], q.limits[i].removed = !q.limits[i].removed, true
+		if l := &q.limits[i]; !l.learned {
+			inForce[i], l.removed = !l.removed, true
+		}
 	}
 	for _, spec := range limits {
 		if l := q.predecessor(spec, limits, inForce); l != nil {
@@ -117,6 +122,14 @@ func (q *queue) configureLimits(now time.Duration, limits []Limit, started int64
 			q.limits[place] = limit{Limit: spec, meter: m}
 		}
 	}
+	q.recount()
+	q.pause.stretch = 0
+	q.lower(now)
+	q.pace(now)
+}
+
+// recount makes room for limits that were added and counts what waits for each.
+func (q *queue) recount() {
 	q.blocked = append(q.blocked, make([]time.Duration, boundLimits+len(q.limits)-len(q.blocked))...)
 	for _, l := range q.lanes {
 		l.ahead = make([]int64, len(q.limits))
@@ -130,8 +143,6 @@ func (q *queue) configureLimits(now time.Duration, limits []Limit, started int64
 			}
 		}
 	}
-	q.pause.stretch = 0
-	q.pace(now)
 }
 
 // predecessor is the limit whose history a limit of a new configuration goes

@@ -158,6 +158,10 @@ func After(err error, d time.Duration) error {
 type Throttled struct {
 	Err        error
 	RetryAfter time.Duration // 0 is no hint
+	// Terminal says that the quota is used up for long: the gate refuses all
+	// calls with ErrExhausted, for RetryAfter and at least an hour, until
+	// Gate.Reopen.
+	Terminal bool
 }
 
 // Error implements error.

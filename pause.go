@@ -12,6 +12,8 @@ import (
 // each second.
 type pause struct {
 	until    time.Duration // closed until then; 0 is not closed
+	stopped  time.Duration // refused until then: a quota is used up for long
+	why      error         // it said so
 	jitter   time.Duration // the part of it that nobody asked for
 	probing  bool          // the pause is over, no success since
 	probe    *Permit       // the one call that is out to try
@@ -34,8 +36,8 @@ const (
 
 // closed is the time until which nothing starts; now or before means open.
 func (p *pause) closed(now time.Duration) time.Duration {
-	if p.until > now {
-		return p.until
+	if until := max(p.until, p.stopped); until > now {
+		return until
 	}
 	if p.probing && p.probe != nil {
 		return p.probe.granted + probeLease
@@ -121,7 +123,7 @@ func (q *queue) paceAt(now time.Duration) {
 	}
 	p.stretch = stretch
 	for i := range q.limits {
-		q.limits[i].meter.Stretch(now, stretch)
+		q.limits[i].meter.Stretch(now, stretch/q.limits[i].share())
 	}
 }
 
@@ -159,6 +161,35 @@ func (q *queue) throttled(now time.Duration, permit *Permit, delay time.Duration
 	}
 	q.closeUntil(now, now+delay, jitter)
 	return p.until
+}
+
+// stopFor is how long a provider whose quota is used up for long is left alone
+// if it does not ask for longer. A short delay beside such an answer misleads:
+// it is that of another quota.
+const stopFor = time.Hour
+
+// stop refuses all calls for long, whatever they would wait for: a quota is
+// used up, and no repetition helps.
+func (q *queue) stop(now time.Duration, o *Outcome) {
+	p := &q.pause
+	p.stopped, p.why = max(p.stopped, now+max(o.RetryAfter, stopFor)), o.Err
+	p.started = max(now, 1)
+	p.probing, p.probe, p.rampFrom = true, nil, 0
+	q.pace(now)
+	q.sweep(func(*waiter) (Reason, time.Duration) { return Exhausted, p.stopped - now })
+}
+
+// Reopen ends a pause and a stop by an exhausted quota before their time, as
+// after the quota was raised. One call goes first to see.
+func (g *Gate) Reopen() {
+	g.mu.Lock()
+	now := g.now()
+	g.q.book(now)
+	p := &g.q.pause
+	p.until, p.jitter, p.stopped, p.why = min(p.until, now), 0, 0, nil
+	g.q.forget()
+	g.q.lower(now)
+	g.stepAndUnlock(now)
 }
 
 // fresh reports whether an attempt was granted after the last pause began.

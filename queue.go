@@ -50,7 +50,9 @@ type waiter struct {
 type limit struct {
 	Limit
 	meter   meter.Meter
-	removed bool // by an update; it keeps its place and its history
+	learned bool    // from responses, not configured
+	lowered float64 // the part of its pace that was taken by what was learned
+	removed bool    // by an update; it keeps its place and its history
 	// For durable state: units since the last writing, and the most of them.
 	taken, peak int64
 }
@@ -70,6 +72,7 @@ type queue struct {
 	lanes   []*lane // the last one is for holders
 	limits  []limit
 	pause   pause
+	learned learned
 	auto    *auto // nil where the number of permits is fixed
 	circuit *breaker.Circuit
 	vt      float64

@@ -119,7 +119,7 @@ func (g *Gate) forgettable() bool {
 	now := g.now()
 	q := &g.q
 	q.pace(now)
-	if q.inUse > 0 || q.waiting > 0 || q.pause.until > now || q.pause.probing || q.pause.rampFrom > 0 || q.pause.search.on {
+	if q.inUse > 0 || q.waiting > 0 || q.pause.closed(now) > now || q.pause.probing || q.pause.rampFrom > 0 || q.pause.search.on {
 		return false
 	}
 	for i := range q.limits {

@@ -277,7 +277,7 @@ func (g *Gate) snapshot(clean bool) saved {
 	}
 	for i := range g.q.limits {
 		l := &g.q.limits[i]
-		if l.removed {
+		if l.removed || l.learned {
 			continue
 		}
 		l.peak, l.taken = max(l.peak, l.taken), 0

@@ -42,6 +42,11 @@ type Stats struct {
 	Adaptive *adaptive.State
 	// Limits are the quotas in force.
 	Limits []LimitStats
+	// Exhausted is why the provider is stopped, the text of the error of a
+	// Terminal outcome; empty if it is not.
+	Exhausted string
+	// Learned are the quotas that responses have shown.
+	Learned []LearnedQuota
 	// Held is the time for which Ended permits were held, from grant to end.
 	// Those that ended while nobody waited are sampled.
 	Ended int64
@@ -107,9 +112,13 @@ func (g *Gate) Stats() Stats {
 		Blocked:     map[string]time.Duration{},
 		Bound:       q.boundName(q.bound),
 		Breaker:     q.circuit.State(now),
-		Paused:      max(q.pause.until-now, 0),
+		Paused:      max(q.pause.until-now, q.pause.stopped-now, 0),
 		Rate:        q.pause.open(now) * q.pause.search.current(),
 	}
+	if q.pause.stopped > now && q.pause.why != nil {
+		s.Exhausted = q.pause.why.Error()
+	}
+	s.Learned = q.learned.quotas(now)
 	if q.auto != nil {
 		state := q.auto.limiter.State()
 		s.Adaptive, s.Concurrency = &state, int(q.permits)
@@ -123,7 +132,7 @@ func (g *Gate) Stats() Stats {
 		}
 	}
 	for i := range q.limits {
-		if l := &q.limits[i]; !l.removed {
+		if l := &q.limits[i]; !l.removed && !l.learned {
 			s.Limits = append(s.Limits, LimitStats{Limit: l.Limit, Bound: l.bound(), Free: l.meter.Free(now)})
 		}
 	}

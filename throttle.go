@@ -121,7 +121,7 @@ func (q *queue) period() time.Duration {
 func (q *queue) pacedLimit() (found *limit) {
 	for i := range q.limits {
 		l := &q.limits[i]
-		if !l.removed && l.Calendar == "" && l.unit() == Requests && (found == nil || l.Per < found.Per) {
+		if !l.removed && !l.learned && l.Calendar == "" && l.unit() == Requests && (found == nil || l.Per < found.Per) {
 			found = l
 		}
 	}

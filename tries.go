@@ -208,10 +208,15 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	g.q.book(now)
 	at, closed := now, g.q.pause.until
 	switch {
+	case o.Terminal:
+		g.q.stop(now, &o)
 	case o.Throttled:
 		at = g.q.throttled(now, p, o.RetryAfter, o.Hinted)
 	case o.Answered:
 		g.q.answered(now, p)
+	}
+	if o.Quotas != nil || o.Answered && len(g.q.learned.known) > 0 {
+		g.q.learn(now, p, &o)
 	}
 	g.q.ended(now, p, result(o, t.ctx))
 	p.sample().told(fate(o, t.ctx.Err() != nil))
@@ -291,6 +296,10 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
 		return false
 	}
 	t.delay = 0
+	if stopped := g.q.pause.stopped; stopped > now {
+		*at = stopped
+		return refuse(Exhausted, boundNames[boundPause])
+	}
 	bound := boundNames[boundPause]
 	if !o.Throttled {
 		bound = "backoff"
@@ -407,7 +416,7 @@ func outcome(ctx context.Context, err error) Outcome {
 		return Outcome{Answered: true}
 	}
 	if t, ok := errors.AsType[*Throttled](err); ok {
-		return Outcome{Err: err, Throttled: true, RetryAfter: t.RetryAfter, Hinted: t.RetryAfter > 0, Repeat: true, Free: true}
+		return Outcome{Err: err, Throttled: true, RetryAfter: t.RetryAfter, Hinted: t.RetryAfter > 0, Repeat: !t.Terminal, Free: true, Terminal: t.Terminal}
 	}
 	if _, ok := errors.AsType[*permanent](err); ok {
 		return Outcome{Err: err, Answered: true}

@@ -158,6 +158,17 @@ func (s *State) Quotas(now time.Time) []Quota {
 	return list
 }
 
+// Quota returns what is known at now of the quota of a name.
+func (s *State) Quota(name string, now time.Time) (q Quota, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, ok := s.quotas[name]
+	if ok {
+		q = k.at(now)
+	}
+	return q, ok
+}
+
 // ExhaustedUntil returns the latest reset among the quotas of which nothing
 // remains at now, or the zero time if there is none. Before it a request is
 // bound to be refused, even if the last one succeeded.

@@ -47,6 +47,9 @@ func (c *Charge) At() time.Duration { return c.at }
 // ended when it was booked; 0 if the meter keeps none.
 func (c *Charge) Used() int64 { return int64(c.used) }
 
+// Serial is the number of its last unit among all that an Allowance counted.
+func (c *Charge) Serial() int64 { return int64(c.cell) }
+
 // Meter is one limit. Costs are positive.
 type Meter interface {
 	// Capacity is the largest cost that can ever be taken at once; 0 means
