@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/metehttp"
 	"github.com/metehq/mete/rate"
 	"github.com/metehq/mete/semaphore"
 )
@@ -51,6 +55,35 @@ func TestAllocations(t *testing.T) {
 				t.Errorf("%v allocations, want at most %v", got, c.most)
 			}
 		})
+	}
+}
+
+// What metehttp allocates beyond the client: the permit with its context, the
+// request with its body; the hooks of a stamp, or the watch of a context.
+func TestClientAllocations(t *testing.T) {
+	count := func(rt http.RoundTripper, req *http.Request) float64 {
+		client := &http.Client{Transport: rt}
+		return testing.AllocsPerRun(1000, func() {
+			resp := value(client.Do(req))
+			value(io.Copy(io.Discard, resp.Body))
+			must(resp.Body.Close())
+		})
+	}
+	for _, c := range []struct {
+		name   string
+		most   float64
+		req    *http.Request
+		limits []mete.Limit
+	}{
+		{"a request", 2, get, nil},
+		{"cancellable", 5, getCancelable, nil},
+		{"stamped", 5, get, []mete.Limit{aWindow}},
+	} {
+		rt := metehttp.New(value(mete.New(mete.Config{Concurrency: permits, Limits: c.limits})))
+		rt.Base = instant{}
+		if got := count(rt, c.req) - count(instant{}, c.req); got > c.most {
+			t.Errorf("%s: %v allocations more, want at most %v", c.name, got, c.most)
+		}
 	}
 }
 
