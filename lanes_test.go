@@ -76,7 +76,8 @@ func TestPermitsAreSharedByWeight(t *testing.T) {
 		time.Sleep(100 * time.Second)
 		cancel()
 		wg.Wait()
-		if n := done["big"] + done["small"]; n < 8990 || done["big"] < 8*done["small"]-16 || done["big"] > 8*done["small"]+16 {
+		// Up to a round of the nine permits may be counted to either side at the end.
+		if n := done["big"] + done["small"]; n < 8990 || done["big"] < 8*done["small"]-72 || done["big"] > 8*done["small"]+72 {
 			t.Errorf("done %v", done)
 		}
 		idle(t, g)
