@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -69,6 +70,9 @@ func TestAdaptiveFindsTheKnee(t *testing.T) {
 		}
 		if now.Bound != "semaphore" || now.Adaptive.InFlight > now.InUse {
 			t.Errorf("bound %q, in flight %d of %d", now.Bound, now.Adaptive.InFlight, now.InUse)
+		}
+		if got := Diagnose(before, now); !strings.HasPrefix(got, "The adaptive concurrency is at ") || !strings.HasSuffix(got, "More permits would only wait there.") {
+			t.Error(got)
 		}
 		for range 16 { // the provider loses half of its capacity
 			go func() { s.slots <- struct{}{} }()

@@ -91,6 +91,16 @@ type Retry struct {
 	KeepPermit bool
 }
 
+// MaxConcurrency is the most permits there can be, for the size of pools; 0 is
+// no bound.
+func (c Config) MaxConcurrency() int {
+	if c.Adaptive != nil {
+		_, most := c.Adaptive.Bounds()
+		return most
+	}
+	return max(c.Concurrency, 0)
+}
+
 func (c Config) maxWait() time.Duration {
 	if c.MaxWait == 0 {
 		return DefaultMaxWait

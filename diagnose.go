@@ -187,6 +187,8 @@ func (d *diagnosis) semaphore() string {
 	limit, perSecond := d.now.tightest()
 	needs := int(math.Ceil(perSecond * lately.Seconds()))
 	switch {
+	case d.now.Adaptive != nil:
+		return d.adaptive()
 	case n == 0:
 		return "Calls waited for permits of their lane. Raise its cap."
 	case earlier > 0 && 2*lately > 3*earlier:
@@ -198,6 +200,20 @@ func (d *diagnosis) semaphore() string {
 		return fmt.Sprintf("All %d permits were in use, though %s x %s needs about %d (Little): the provider is slow at times, or the permits leave no headroom. Try twice as many.", n, limit, span(lately), needs)
 	}
 	return fmt.Sprintf("All %d permits were in use: no limit is near. More permits help as long as the provider has room; mete tune finds out.", n)
+}
+
+// adaptive says why the number of permits is what it is.
+func (d *diagnosis) adaptive() string {
+	a := d.now.Adaptive
+	text := fmt.Sprintf("The adaptive concurrency is at %.0f", a.Limit)
+	if a.Baseline > 0 && a.Median > 0 {
+		text += fmt.Sprintf(": about %.0f calls queue at the provider, which takes %s for one and %s without a queue", math.Max(a.Queue, 0), span(a.Median), span(a.Baseline))
+	}
+	switch {
+	case a.Ceiling > 0 && a.Limit >= a.Ceiling-1:
+		return text + ". Failures keep it from growing; look at the errors."
+	}
+	return text + ". More permits would only wait there."
 }
 
 // shares lists the bounds with their parts of the waiting.

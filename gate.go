@@ -88,6 +88,9 @@ func (g *Gate) Stamped() bool {
 	return len(c.Limits) > 0 || c.Adaptive != nil
 }
 
+// Config returns the configuration in force, to be changed and given to Update.
+func (g *Gate) Config() Config { return *g.cfg.Load() }
+
 // Name is the provider's name.
 func (g *Gate) Name() string { return g.name }
 

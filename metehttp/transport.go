@@ -58,7 +58,7 @@ type Transport struct {
 func New(g *mete.Gate) *Transport {
 	return &Transport{
 		Gate: func(*http.Request) (*mete.Gate, error) { return g, nil },
-		Base: NewPool(g.Stats().Concurrency),
+		Base: NewPool(g.Config().MaxConcurrency()),
 	}
 }
 

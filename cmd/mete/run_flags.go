@@ -99,7 +99,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	s.StringArrayVar(&f.rates, "rate", nil, "`N/UNIT`: 50/s, 500/m, 5/15s; one or several")
 	f.costs.register(c)
 	s.Int64Var(&f.burst, "burst", 0, "let `N` due starts go together (default 1)")
-	s.StringVarP(&f.concurrency, "concurrency", "c", "", "at most `N` in flight (default 16)")
+	s.StringVarP(&f.concurrency, "concurrency", "c", "", "at most `N` in flight, or auto (default 16)")
 
 	s.DurationVar(&f.timeout, "timeout", 0, "`TIME` for one attempt (default 1m)")
 	s.IntVar(&f.retries, "retry", 3, "repeat up to `N` times")

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/cmd/mete/internal/config"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/progress"
@@ -153,7 +154,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	if o.MaxCost, err = f.costs.most(); err != nil {
 		return err
 	}
-	concurrency, err := f.flagConcurrency()
+	concurrency, auto, err := f.flagConcurrency()
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 		return err
 	}
 	spec := func(base runner.Spec) runner.Spec {
-		f.override(c, &base, limits, concurrency)
+		f.override(c, &base, limits, concurrency, auto)
 		base.Gate.State = state
 		base.Costs = over(base.Costs, costs)
 		base.Bounds = slices.Sorted(maps.Keys(o.MaxCost))
@@ -170,7 +171,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	}
 	o.Other = spec(runner.Spec{
 		Gate: mete.Config{
-			Concurrency: file.Defaults.Concurrency, Retry: file.Defaults.Retry, Breaker: file.Defaults.Breaker, Lanes: file.Lanes,
+			Concurrency: file.Defaults.Concurrency, Adaptive: file.Defaults.Adaptive, Retry: file.Defaults.Retry, Breaker: file.Defaults.Breaker, Lanes: file.Lanes,
 		},
 		Timeout: file.Defaults.Timeout, MaxPause: file.Defaults.MaxPause,
 		Classify: file.Defaults.Classify, RetryOn: file.Defaults.RetryOn, Costs: file.Defaults.Cost,
@@ -267,7 +268,7 @@ func didYouMean(_ string, file *config.File) string {
 }
 
 // override lets flags win over the file.
-func (f *runFlags) override(c *cobra.Command, s *runner.Spec, limits []mete.Limit, concurrency int) {
+func (f *runFlags) override(c *cobra.Command, s *runner.Spec, limits []mete.Limit, concurrency int, auto *adaptive.Config) {
 	changed := c.Flags().Changed
 	if len(limits) > 0 {
 		units := map[string]bool{}
@@ -280,7 +281,7 @@ func (f *runFlags) override(c *cobra.Command, s *runner.Spec, limits []mete.Limi
 		s.Gate.Limits = append(kept, limits...)
 	}
 	if f.concurrency != "" {
-		s.Gate.Concurrency = concurrency
+		s.Gate.Concurrency, s.Gate.Adaptive = concurrency, auto
 	}
 	if changed("retry") {
 		s.Gate.Retry.Attempts = f.retries + 1
@@ -328,18 +329,21 @@ func (f *runFlags) flagLimits() ([]mete.Limit, error) {
 	return limits, nil
 }
 
-func (f *runFlags) flagConcurrency() (int, error) {
+// flagConcurrency reads -c: a number, or how to find it; 0 and nil is neither.
+func (f *runFlags) flagConcurrency() (int, *adaptive.Config, error) {
 	switch f.concurrency {
 	case "":
-		return 0, nil
+		return 0, nil, nil
 	case "auto":
-		return 0, errors.New("-c auto is not available yet")
+		return 0, &adaptive.Config{Algorithm: adaptive.Knee}, nil
+	case "aimd":
+		return 0, &adaptive.Config{Algorithm: adaptive.AIMD}, nil
 	}
 	n, err := strconv.Atoi(f.concurrency)
 	if err != nil || n < 1 || n > 100_000 {
-		return 0, fmt.Errorf("-c %s: want a number from 1 to 100000", f.concurrency)
+		return 0, nil, fmt.Errorf("-c %s: want a number from 1 to 100000, or auto", f.concurrency)
 	}
-	return n, nil
+	return n, nil, nil
 }
 
 // linesOf reads -H, and the files that it names.

@@ -117,9 +117,12 @@ func (t *tuning) run(c *cobra.Command, f *runFlags, args []string) error {
 	case f.bounds.dryRun:
 		return errors.New("tune measures by sending: mete run -n is the dry run")
 	}
-	start, err := f.flagConcurrency()
-	if err != nil {
+	start, auto, err := f.flagConcurrency()
+	switch {
+	case err != nil:
 		return err
+	case auto != nil:
+		return errors.New("tune finds the number once, -c auto all the time: give one of them")
 	}
 	t.most = cmp.Or(t.most, 512)
 	if start > t.most {

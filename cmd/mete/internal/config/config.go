@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/breaker"
 	"github.com/metehq/mete/cmd/mete/internal/classify"
 	"github.com/metehq/mete/cmd/mete/internal/cost"
@@ -52,8 +53,10 @@ type Settings struct {
 	// Concurrency is how many calls may be in flight at once. "concurrency: 0",
 	// which pauses, is -1 here and in mete.Config.
 	Concurrency int
-	Retry       mete.Retry
-	Timeout     Timeout
+	// Adaptive finds it instead; nil does not.
+	Adaptive *adaptive.Config
+	Retry    mete.Retry
+	Timeout  Timeout
 	// Cost is what a request costs in other units than requests.
 	Cost []cost.Rule
 	// MaxWait is 0 if the file does not say, and -1 for no bound, as in

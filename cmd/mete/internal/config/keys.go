@@ -24,7 +24,7 @@ var (
 	keyCost = key{"cost", "costs", "", `{tokens: "len(body)/4"}`,
 		"What a request costs in other units than requests: an expression per unit, such as len(body)/4 + (body.max_tokens ?? 512), or estimate and actual."}
 	keyConcurrency = key{"concurrency", "concurrency", "16", "32",
-		"How many requests may be in flight at once: a whole number, unlimited, or 0 to pause."}
+		"How many requests may be in flight at once: a whole number, unlimited, 0 to pause, or auto, which finds the number that keeps the provider busy without a queue."}
 	keyTimeout  = key{"timeout", "timeout", "", "{attempt: 30s}", "The bounds of one attempt and of its phases."}
 	keyRetry    = key{"retry", "retry", "", "{attempts: 2}", "When and how often a failed attempt is repeated."}
 	keyMaxWait  = key{"max_wait", "time-or-none", "1m", "30s", "The longest that a call queues before it is refused. mete run waits for as long as it takes, and with a fallback sits out no longer pause."}
@@ -117,6 +117,13 @@ var known = map[string][]key{
 		{"base", "time", "500ms", "1s", "The bound of the first wait."},
 		{"max", "time", "30s", "1m", "The longest wait."},
 	},
+	"adaptive": {
+		{"auto", "truth", "", "true", "Find the number while requests are sent, from their latencies, failures and refusals."},
+		{"algorithm", "algorithm", "knee", "failures", "knee keeps the queue at the provider short; failures leaves latencies aside; aimd adds one and cuts by a tenth."},
+		{"min", "count", "1", "4", "The least number."},
+		{"max", "count", "1000", "64", "The largest number."},
+		{"initial", "count", "20", "8", "The number to begin with, as from mete plan; 20, or max if that is less."},
+	},
 	"limit": {
 		{"name", "name", "", "daily", "What statistics and errors call the limit; its text unless named."},
 		{requests, "quota", "", "50/s", "How many requests may start per period. A calendar window takes 10000/d or 300000/month. Any other word in its place is a unit, as in tokens: 90000/m."},
@@ -150,10 +157,9 @@ const requests = "requests"
 // know. They are refused by name, so that nobody believes them to be in force.
 // A feature that is built removes its word here and reads it.
 var notYet = map[string][]string{
-	"file":        {"store", "clients", "serve", "hosts"},
-	"defaults":    {"headers_learn", "cache", "hosts"},
-	"provider":    {"headers_learn", "cache", "hosts", "lanes"},
-	"concurrency": {"auto", "aimd"},
+	"file":     {"store", "clients", "serve", "hosts"},
+	"defaults": {"headers_learn", "cache", "hosts"},
+	"provider": {"headers_learn", "cache", "hosts", "lanes"},
 }
 
 // refuse reports a word that is not available yet.

@@ -18,6 +18,7 @@ var homes = map[string]string{
 	"retry":    "version: 1\nproviders:\n  a:\n    url: https://x.example\n    retry:\n      %s\n",
 	"backoff":  "version: 1\nproviders:\n  a:\n    url: https://x.example\n    retry:\n      backoff:\n        %s\n",
 	"breaker":  "version: 1\nproviders:\n  a:\n    url: https://x.example\n    breaker:\n      %s\n",
+	"adaptive": "version: 1\nproviders:\n  a:\n    url: https://x.example\n    concurrency:\n      %s\n",
 	"lane":     "version: 1\nproviders: {a: {url: https://x.example}}\nlanes:\n  a:\n    %s\n",
 	"rule":     "version: 1\nproviders:\n  a:\n    url: https://x.example\n    classify:\n    - as: auth\n      %s\n",
 	"cost":     "version: 1\nproviders:\n  a:\n    url: https://x.example\n    cost:\n      tokens:\n        %s\n",

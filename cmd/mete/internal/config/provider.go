@@ -50,6 +50,7 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 	provider.Gate = mete.Config{
 		Name:        name,
 		Concurrency: defaults.Concurrency,
+		Adaptive:    defaults.Adaptive,
 		Limits:      d.limits(s, name),
 		Retry:       defaults.Retry,
 		Breaker:     defaults.Breaker,
@@ -104,35 +105,6 @@ func set[T any](to *T) func(T, bool) {
 			*to = v
 		}
 	}
-}
-
-// concurrency decodes a number, 0 (paused) or unlimited.
-func (d *decoder) concurrency(n *node, to *Settings) {
-	if n.kind == mapping {
-		for _, p := range n.pairs {
-			if d.refuse(p.key, "concurrency", p.key.text) {
-				return
-			}
-		}
-		d.errorf(n, "concurrency must be a whole number or unlimited, not a mapping")
-		return
-	}
-	if n.kind == text && d.refuse(n, "concurrency", n.text) {
-		return
-	}
-	if n.kind == text && n.text == "unlimited" {
-		to.Concurrency = 0
-		return
-	}
-	c, ok := d.count(n, "concurrency", 0)
-	if !ok {
-		return
-	}
-	if c == 0 {
-		d.warnf(n, "concurrency 0 pauses: nothing will be sent; write unlimited for no bound")
-		c = -1 // to the library 0 means no bound
-	}
-	to.Concurrency = c
 }
 
 func (d *decoder) timeout(n *node, to *Timeout) {

@@ -143,9 +143,9 @@ func TestSchemaFiles(t *testing.T) {
 func TestSchemaValues(t *testing.T) {
 	s := compileSchema(t)
 	pieces := []string{"0", "5", "50/", ".5", "1/15", "s", "2d", "µs", "month", " second", "r/s", " ", "%", "+", "e1",
-		"none", "unlimited", "true", "429", "connect", "auth", "github", "${FIVE}", "${RATE}", "$$", "sliding", "calendar", "UTC", "https://", "x.example"}
+		"none", "unlimited", "true", "429", "connect", "auth", "github", "${FIVE}", "${RATE}", "$$", "auto", "aimd", "knee", "sliding", "calendar", "UTC", "https://", "x.example"}
 	keys := []string{
-		"concurrency: %s", "rate: %s", "rate: 1/s, burst: %s", "limits: [%s]", "limits: [{requests: %s}]",
+		"concurrency: %s", "concurrency: {auto: true, max: %s}", "concurrency: {auto: %s}", "concurrency: {algorithm: %s}", "rate: %s", "rate: 1/s, burst: %s", "limits: [%s]", "limits: [{requests: %s}]",
 		"limits: [{requests: %s, window: calendar}]", "limits: [{requests: 1/d, window: %s}]", "limits: [{requests: 1/d, name: %s}]",
 		"limits: [{requests: 1/d, margin: %s}]", "limits: [{requests: 1/d, bucket: %s}]", "limits: [{requests: 1/d, window: calendar, zone: %s}]",
 		"timeout: {attempt: %s}", "retry: {attempts: %s}", "retry: {budget: %s}", "retry: {keep_permit: %s}", "retry: {backoff: {base: %s, max: 1000d}}",

@@ -125,7 +125,7 @@ func (s *shown) origin(n *node) string {
 func (s *shown) text(t Secret) string { return s.file.Mask(t.String()) }
 
 func (s *shown) settings(v Settings, at ...string) {
-	s.concurrency(v.Concurrency, at)
+	s.concurrency(v.Concurrency, v.Adaptive, at)
 	s.costs(v.Cost, at)
 	s.timeout(v.Timeout, at)
 	s.retry(v.Retry, at)
@@ -150,7 +150,7 @@ func (s *shown) provider(p *Provider) {
 	for _, h := range p.Headers {
 		s.add(s.text(h.Value), under(at, "headers", h.Name)...)
 	}
-	s.concurrency(p.Gate.Concurrency, at)
+	s.concurrency(p.Gate.Concurrency, p.Gate.Adaptive, at)
 	s.limits(p, at)
 	s.costs(p.Cost, at)
 	s.timeout(p.Timeout, at)
@@ -164,14 +164,6 @@ func (s *shown) provider(p *Provider) {
 	s.breaker(p.Gate.Breaker, at)
 	s.fallback(p.Fallback, at)
 	s.queue(p.Gate.MaxWait, p.Gate.MaxQueue, p.MaxPause, at)
-}
-
-func (s *shown) concurrency(c int, at []string) {
-	var v any = int64(max(c, 0)) // -1 pauses, which the file calls 0
-	if c == 0 {
-		v = unlimited
-	}
-	s.add(v, under(at, "concurrency")...)
 }
 
 func (s *shown) timeout(t Timeout, at []string) {

@@ -75,8 +75,8 @@ func (n *Runner) SetConcurrency(permits int) error {
 	places.mu.Unlock()
 	var errs []error
 	for _, p := range places.all() {
-		cfg := p.config
-		cfg.Concurrency = permits
+		cfg := p.gate.Config()
+		cfg.Concurrency, cfg.Adaptive = permits, nil
 		errs = append(errs, p.gate.Update(cfg))
 	}
 	return errors.Join(errs...)

@@ -58,7 +58,6 @@ type provider struct {
 	origin string // credentials go nowhere else
 	spec   *Spec
 	gate   *mete.Gate
-	config mete.Config // of the gate
 	client http.RoundTripper
 	admit  context.Context // ends when nothing more is to start
 	park   context.CancelCauseFunc
@@ -112,7 +111,7 @@ func newPlaces(ctx context.Context, o *Options, note func(string)) (*places, err
 
 // connections is a pool that keeps a connection for every permit.
 func (p *places) connections(s *Spec) http.RoundTripper {
-	t := metehttp.NewPool(s.Gate.Concurrency)
+	t := metehttp.NewPool(s.Gate.MaxConcurrency())
 	t.TLSClientConfig = p.tls
 	t.ResponseHeaderTimeout = s.Timeout.TTFB
 	connect := s.Timeout.Connect
@@ -137,10 +136,10 @@ func (p *places) open(name string, spec *Spec) (*provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	prov := &provider{name: name, spec: spec, gate: gate, config: cfg}
+	prov := &provider{name: name, spec: spec, gate: gate}
 	prov.admit, prov.park = context.WithCancelCause(p.admit)
 	prov.counts.Name = name
-	prov.counts.Concurrency = max(cfg.Concurrency, 0)
+	prov.counts.Concurrency = cfg.MaxConcurrency()
 	for _, l := range cfg.Limits {
 		per := float64(l.N) / l.Per.Seconds()
 		if (l.Unit == "" || l.Unit == mete.Requests) && l.Per > 0 && (prov.counts.Limit == "" || per < prov.counts.LimitPerSecond) {
@@ -195,7 +194,7 @@ func (p *places) at(u *url.URL) (*provider, error) {
 		spec.Gate.State = ""
 	}
 	if p.permits > 0 {
-		spec.Gate.Concurrency = p.permits
+		spec.Gate.Concurrency, spec.Gate.Adaptive = p.permits, nil
 	}
 	prov, err := p.open(key, &spec)
 	if err != nil {

@@ -179,9 +179,9 @@ func (n *Runner) Run(hard context.Context) Result {
 	watch.Go(func() { r.watchAdmission(cancel) })
 	watch.Go(func() { r.watchJournal(cancel) })
 
-	workers := 4 * max(r.o.Other.Gate.Concurrency, 1)
+	workers := 4 * max(r.o.Other.Gate.MaxConcurrency(), 1)
 	for _, s := range r.o.Providers {
-		workers = max(workers, 4*s.Gate.Concurrency)
+		workers = max(workers, 4*s.Gate.MaxConcurrency())
 	}
 	results := batch.MapBy(r.places.admit, (*job).gate, r.jobs(), r.work, batch.Ungated(), batch.Workers(workers))
 	for res := range results {

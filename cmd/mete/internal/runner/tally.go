@@ -160,9 +160,9 @@ func (r *run) blocked() map[string]time.Duration {
 }
 
 func (r *run) permits() int {
-	n := r.o.Other.Gate.Concurrency
+	n := r.o.Other.Gate.MaxConcurrency()
 	for _, s := range r.o.Providers {
-		n += s.Gate.Concurrency
+		n += s.Gate.MaxConcurrency()
 	}
 	return n
 }
