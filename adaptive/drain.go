@@ -40,6 +40,9 @@ func (d *drain) schedule(now time.Duration, least time.Duration) {
 	d.due = wall - wall%period + period - d.wall
 }
 
+// rare reports whether drains are minutes apart, as for calls of seconds.
+func (d *drain) rare() bool { return d.period > 4*grid }
+
 // trip is the mean latency without the queue, as far as that is known.
 func (l *Limiter) trip() float64 {
 	queue := max(0, l.last.median-l.baseline.value)
@@ -110,8 +113,8 @@ func (l *Limiter) judgeDrain(now time.Duration, s summary) {
 	}
 	d.done = true
 	off, target := math.Abs(s.median-b.value), setPoint(l.limit)
-	bound := l.last.blocked || l.last.peak >= int(l.limit) // otherwise a queue is others'
-	if fell && bound && off > 2*s.se && s.throughput*off > target/2 &&
+	bound := l.last.blocked || l.last.peak >= int(l.limit)
+	if fell && (bound || !d.rare()) && off > 2*s.se && s.throughput*off > target/2 &&
 		d.halved < halving && d.limit >= 2 && l.permits(d.limit/2) < l.Limit() {
 		d.halved++
 		d.limit /= 2

@@ -214,9 +214,13 @@ func (l *Limiter) shrink(s summary, q, target float64) {
 		limit = max(limit, l.needed(s))
 	}
 	if !s.blocked && s.peak < l.Limit() {
-		// It does not bind, so the queue is not its fault, but it may fall to
-		// where it nearly would.
-		limit = max(limit, 1.25*float64(max(s.peak, s.before)))
+		// It does not bind, so it falls only to where it does; and if drains
+		// are so rare that latency may have changed since, not even there.
+		share := 1.0
+		if l.drain.rare() {
+			share = 1.25
+		}
+		limit = max(limit, share*float64(max(s.peak, s.before)))
 	}
 	if limit < l.limit {
 		l.limit, l.reason = limit, Queue

@@ -259,3 +259,13 @@ func TestCutsInVainAreTakenBack(t *testing.T) {
 		t.Errorf("%v of failures are tolerated", tol)
 	}
 }
+
+// A program with a fixed number of workers, more than the provider has
+// servers but fewer than there are permits, is limited all the same.
+func TestFixedNumberOfWorkersIsLimited(t *testing.T) {
+	s := newStation(Config{}, 1, 8, 50)
+	s.run(2 * time.Minute)
+	if n := s.l.limit; n > 24 {
+		t.Errorf("50 workers at 8 servers have a limit of %.1f", n)
+	}
+}
