@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/breaker"
+	"github.com/metehq/mete/cmd/mete/internal/cache"
 	"github.com/metehq/mete/cmd/mete/internal/config"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 	"github.com/metehq/mete/cmd/mete/internal/runner"
@@ -343,5 +345,44 @@ func TestFallbackOfWhatIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// While the breaker of a provider is open its rows go elsewhere at once.
+func TestFallbackOfAnOpenBreaker(t *testing.T) {
+	a, asked := answering(t, 500)
+	b, n := answering(t, 200)
+	o := runner.Options{Provider: "a", Providers: map[string]*runner.Spec{"a": withFallback(a.URL, "b"), "b": at(b.URL)}}
+	o.Providers["a"].Gate.Concurrency = 1
+	o.Providers["a"].Gate.Breaker = breaker.Config{Failures: 1, Calls: 2, Open: time.Hour}
+	var rows []string
+	for i := range 20 {
+		rows = append(rows, fmt.Sprintf(`{"id":"%d","url":"%s/%d"}`, i, a.URL, i))
+	}
+	list, res := run(t, o, rows...)
+	if len(list) != 20 || n.Load() != 20 || asked.Load() > 8 || res.Unfinished != 0 {
+		t.Fatalf("%d records, %d asked of b, %d of a, %+v", len(list), n.Load(), asked.Load(), res)
+	}
+}
+
+// The fuller tests of stored answers are in testdata/script/cache.txt.
+func TestCacheFindsTheFallback(t *testing.T) {
+	store, err := cache.Open(t.TempDir(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, asked := answering(t, 503)
+	b, n := answering(t, 200)
+	row := `{"id":"1","method":"POST","body":"x","url":"` + a.URL + `/p"}`
+	for _, want := range []string{"miss", "hit"} {
+		o := runner.Options{Bodies: runner.BodiesAuto, Cache: store, Idempotent: true, IdempotencyHeader: "Idempotency-Key",
+			Provider: "a", Providers: map[string]*runner.Spec{"a": withFallback(a.URL, "b"), "b": at(b.URL)}}
+		list, _ := run(t, o, row)
+		if r := list["1"]; !r.OK || r.Cache != want || r.Provider != "b" || r.Fallback != 1 || string(r.Body) != "POST /p" {
+			t.Fatalf("want a %s: %+v", want, r)
+		}
+	}
+	if asked.Load() != 2 || n.Load() != 1 {
+		t.Errorf("%d and %d requests", asked.Load(), n.Load())
 	}
 }
