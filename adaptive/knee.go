@@ -218,7 +218,7 @@ func (l *Limiter) shrink(s summary, q, target float64) {
 		// are so rare that latency may have changed since, not even there.
 		share := 1.0
 		if l.drain.rare() {
-			share = 1.25
+			share = 1.5
 		}
 		limit = max(limit, share*float64(max(s.peak, s.before)))
 	}
