@@ -172,6 +172,7 @@ func (f *runFlags) options(c *cobra.Command, j *runJob, file *config.File, lines
 	o.Other = spec(runner.Spec{
 		Gate: mete.Config{
 			Concurrency: file.Defaults.Concurrency, Adaptive: file.Defaults.Adaptive, Retry: file.Defaults.Retry, Breaker: file.Defaults.Breaker, Lanes: file.Lanes,
+			Learn: file.Defaults.Learn,
 		},
 		Timeout: file.Defaults.Timeout, MaxPause: file.Defaults.MaxPause,
 		Classify: file.Defaults.Classify, RetryOn: file.Defaults.RetryOn, Costs: file.Defaults.Cost,

@@ -71,6 +71,8 @@ type Settings struct {
 	// Classify are rules of what answers mean.
 	Classify classify.Rules
 	Breaker  breaker.Config
+	// Learn is what becomes of the quotas that responses show.
+	Learn mete.Learn
 }
 
 // Timeout are the bounds of one attempt and of its phases. 0 means no bound.
@@ -226,6 +228,7 @@ func builtin() Settings {
 		Retry:       mete.Retry{Attempts: 4, Base: 500 * time.Millisecond, Max: 30 * time.Second},
 		Timeout:     Timeout{Connect: 5 * time.Second, Attempt: 60 * time.Second},
 		MaxPause:    24 * time.Hour,
+		Learn:       mete.LearnCap,
 	}
 }
 

@@ -85,6 +85,7 @@ providers:
 		Retry:   mete.Retry{Attempts: 2, Base: time.Second, Max: time.Minute, KeepPermit: true},
 		Timeout: 10 * time.Minute,
 		MaxWait: -1,
+		Learn:   mete.LearnCap,
 	}
 	if !reflect.DeepEqual(zeta.Gate, wantGate) {
 		t.Errorf("zeta's gate:\n got %+v\nwant %+v", zeta.Gate, wantGate)
@@ -107,6 +108,7 @@ providers:
 		Retry:    mete.Retry{Attempts: 6, Base: time.Second, Max: time.Minute, Budget: 0.2, KeepPermit: true},
 		MaxWait:  90 * time.Second,
 		MaxQueue: 100,
+		Learn:    mete.LearnCap,
 	}
 	if !reflect.DeepEqual(alpha.Gate, wantGate) {
 		t.Errorf("alpha's gate:\n got %+v\nwant %+v", alpha.Gate, wantGate)
@@ -126,6 +128,7 @@ func TestDefaults(t *testing.T) {
 	want := mete.Config{
 		Name:        "a",
 		Concurrency: 16,
+		Learn:       mete.LearnCap,
 		Limits:      []mete.Limit{},
 		Retry:       mete.Retry{Attempts: 4, Base: 500 * time.Millisecond, Max: 30 * time.Second},
 		Timeout:     time.Minute,

@@ -110,7 +110,6 @@ func TestNotYet(t *testing.T) {
 		{"store: {redis: x}", `f:1:1: "store" is not available yet`},
 		{"clients: []", `f:1:1: "clients" is not available yet`},
 		{"serve:", `f:1:1: "serve" is not available yet`},
-		{"defaults: {headers_learn: cap}", `f:1:12: "headers_learn" is not available yet`},
 	} {
 		_, err := config.Parse("f", []byte(c.line+"\nversion: 1\nproviders: {a: {url: https://x.example}}\n"), testEnv)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want+"\n") {

@@ -31,6 +31,7 @@ var (
 	keyMaxQueue = key{"max_queue", "bound", none, "2000", "How many calls may queue before one more is refused, or none for no bound. mete run has no bound."}
 	keyClassify = key{"classify", "classify", "", "[{status: 529, as: overloaded}]", "What answers mean where their status does not say it, as rules of which the first that fits holds. Those of a provider take the place of those of defaults."}
 	keyBreaker  = key{"breaker", "breaker", "", "{failures: 50%}", "When to stop calling a provider that fails, and for how long. There is none unless given."}
+	keyLearn    = key{"headers_learn", "learn", "cap", "observe", "What becomes of the quotas that responses show: cap lets them hold requests back, follow also raises a limit again at once up to the configured one, observe only shows them, off ignores them. Retry-After counts in any case."}
 	keyMaxPause = key{"max_pause", "time-or-none", "24h", "1h", "The longest pause asked for by the provider that mete run sits out, or none for no bound."}
 )
 
@@ -45,7 +46,7 @@ var known = map[string][]key{
 		{"lanes", "lanes", "", "{urgent: {weight: 4}, bulk: {}}", "The orders of service at every provider, by name: rows choose one with lane. One without is in the first."},
 		{"providers", "providers", "", "{api: {url: https://api.example.com}}", "The remote APIs by name."},
 	},
-	"defaults": {keyConcurrency, keyCost, keyTimeout, keyRetry, keyClassify, keyBreaker, keyMaxWait, keyMaxQueue, keyMaxPause},
+	"defaults": {keyConcurrency, keyCost, keyTimeout, keyRetry, keyLearn, keyClassify, keyBreaker, keyMaxWait, keyMaxQueue, keyMaxPause},
 	"run": {
 		{"duplicate_ids", "duplicate_ids", "fail", "suffix", "A second row with an id: fail sends nothing, suffix gives it an id of its own, skip leaves it out."},
 		{"on_change", "on_change", "fail", "rerun", "A row of a resumed run differs from what was sent for it: fail sends nothing, rerun sends it again, keep keeps the old answer."},
@@ -68,7 +69,7 @@ var known = map[string][]key{
 		keyRetry,
 		{"idempotent", "truth", "false", "true", "Repeating any request is safe, a POST too."},
 		{"preset", "preset", "", "openai", "Whose dialect the provider's quota headers and errors are. It never sets a limit."},
-		keyClassify, keyBreaker,
+		keyLearn, keyClassify, keyBreaker,
 		{"fallback", "fallback", "", "[other]", "Providers to ask in its place, in order: while it asks to stay away for longer than max_wait, when a quota is used up, and when its attempts failed in a way that may be repeated."},
 		keyMaxWait, keyMaxQueue, keyMaxPause,
 	},
@@ -158,8 +159,8 @@ const requests = "requests"
 // A feature that is built removes its word here and reads it.
 var notYet = map[string][]string{
 	"file":     {"store", "clients", "serve", "hosts"},
-	"defaults": {"headers_learn", "cache", "hosts"},
-	"provider": {"headers_learn", "cache", "hosts", "lanes"},
+	"defaults": {"cache", "hosts"},
+	"provider": {"cache", "hosts", "lanes"},
 }
 
 // refuse reports a word that is not available yet.

@@ -4,11 +4,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/quota"
 )
 
 // presetWords are the dialects that are known.
 var presetWords = quota.Providers()
+
+// learnWords are what can become of the quotas that responses show.
+var learnWords = []string{string(mete.LearnOff), string(mete.LearnObserve), string(mete.LearnCap), string(mete.LearnFollow)}
 
 // preset decodes the name of a dialect.
 func (d *decoder) preset(n *node, to *string) {

@@ -54,6 +54,7 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 		Limits:      d.limits(s, name),
 		Retry:       defaults.Retry,
 		Breaker:     defaults.Breaker,
+		Learn:       defaults.Learn,
 		Timeout:     defaults.Timeout.Attempt,
 		MaxWait:     defaults.MaxWait,
 		MaxQueue:    defaults.MaxQueue,
@@ -64,6 +65,9 @@ func (d *decoder) provider(p pair, defaults Settings) Provider {
 // settings decodes what defaults and a provider have in common, over what is
 // in to already.
 func (d *decoder) settings(s section, to *Settings, where string) {
+	if n := s["headers_learn"]; n != nil {
+		d.oneOf(n, "headers_learn", learnWords, (*string)(&to.Learn))
+	}
 	if n := s["breaker"]; n != nil {
 		to.Breaker = d.breaker(n, where+".breaker")
 	}

@@ -131,6 +131,7 @@ var forms = map[string]object{
 	"statuses":      {"anyOf": []object{status, {"type": "array", "minItems": 1, "items": status}}},
 	"kind":          {"enum": classifyWords},
 	"retry-on":      {"type": "array", "minItems": 1, "items": either(object{"enum": retryWords}, matching(statusWord.String()), status)},
+	"learn":         {"enum": learnWords},
 	"preset":        {"enum": presetWords},
 	"duplicate_ids": {"enum": duplicateWords},
 	"on_change":     {"enum": changeWords},

@@ -63,6 +63,7 @@ providers:
     max_pause: 2d
     cost: {tokens: len(body)/4}
     breaker: {failures: 50%, open: 1m}
+    headers_learn: "off"
     retry: {on: [timeout]}
   none:
     url: http://localhost:8080

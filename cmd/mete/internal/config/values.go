@@ -130,6 +130,7 @@ func (s *shown) settings(v Settings, at ...string) {
 	s.timeout(v.Timeout, at)
 	s.retry(v.Retry, at)
 	s.retryOn(v.RetryOn, at)
+	s.add(string(v.Learn), under(at, "headers_learn")...)
 	s.classify(v.Classify, at)
 	s.breaker(v.Breaker, at)
 	s.queue(v.MaxWait, v.MaxQueue, v.MaxPause, at)
@@ -160,6 +161,7 @@ func (s *shown) provider(p *Provider) {
 	if p.Preset != "" {
 		s.add(p.Preset, under(at, "preset")...)
 	}
+	s.add(string(p.Gate.Learn), under(at, "headers_learn")...)
 	s.classify(p.Classify, at)
 	s.breaker(p.Gate.Breaker, at)
 	s.fallback(p.Fallback, at)
