@@ -52,7 +52,8 @@ func (q *queue) configureAuto(now time.Duration, cfg *adaptive.Config) {
 		if c.Seed == 0 {
 			c.Seed = rand.Uint64()
 		}
-		wall := time.Duration(time.Now().UnixNano()) - now
+		// Drains of several processes fall together by the clock on the wall.
+		wall := time.Since(time.Unix(0, 0)) - now
 		q.auto = &auto{cfg: *cfg, limiter: adaptive.New(c, wall)}
 	}
 	if old != nil {

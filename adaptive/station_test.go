@@ -79,9 +79,8 @@ func (s *station) run(until time.Duration) {
 			s.calls[first] = s.calls[len(s.calls)-1]
 			s.calls = s.calls[:len(s.calls)-1]
 			s.now = max(s.now, c.end)
-			if free := s.now; !c.free {
-				free = s.l.Done(s.now, c.ticket, c.o)
-				if free > s.now {
+			if !c.free {
+				if free := s.l.Done(s.now, c.ticket, c.o); free > s.now {
 					s.calls = append(s.calls, flight{end: free, free: true})
 					continue
 				}
