@@ -86,7 +86,7 @@ func (q *queue) adapt(now time.Duration) {
 	q.permits = int64(a.limiter.Limit())
 }
 
-// most is how many permits there can ever be.
+// mostPermits is how many permits there can ever be.
 func (q *queue) mostPermits() int64 {
 	if q.auto == nil {
 		return q.permits
@@ -124,17 +124,27 @@ func (a *auto) blocked(now time.Duration, bound int) {
 	}
 }
 
-// granted begins the sample of a permit, at the wire if it is stamped there.
+// granted keeps the next start away by the limiter's rate.
 func (a *auto) granted(now time.Duration, p *Permit, inUse int64) {
-	if a == nil || p.weight == 0 { // a repetition under a permit that is held
+	if a == nil {
 		return
 	}
-	s := &sample{limiter: a.limiter}
-	p.add().sample = s
 	if rate := a.limiter.Rate(); rate > 0 {
 		gap := time.Duration(float64(time.Second) / rate)
 		a.due = max(a.due, now-gap) + gap
 	}
+	if p.weight > 0 { // not a repetition under a permit that is held
+		a.sampled(now, p, inUse)
+	}
+}
+
+// sampled begins the sample of a permit, at the wire if it is stamped there.
+func (a *auto) sampled(now time.Duration, p *Permit, inUse int64) {
+	if a == nil {
+		return
+	}
+	s := &sample{limiter: a.limiter}
+	p.add().sample = s
 	if !p.wire {
 		s.start(now, inUse)
 	}

@@ -84,8 +84,16 @@ func AcquireAll(ctx context.Context, at ...At) (Permits, error) {
 			permits[i] = p
 		}
 		if blocked < 0 {
+			told := 0
+			defer func() {
+				if told < len(permits) { // an Observer panics, and has cost its own
+					permits[told+1:].Cancel()
+					permits[:told].Cancel()
+				}
+			}()
 			for i, p := range permits {
 				at[i].Gate.admitted(p, 1)
+				told++
 			}
 			return permits, nil
 		}

@@ -219,6 +219,8 @@ func (p *Permit) Replay(ctx context.Context) error {
 	again := &Permit{lane: g.holders(), extra: &extra{costs: p.costs()}}
 	g.mu.Lock()
 	g.q.pause.ended(p) // a probe that was lost is tried again
+	g.q.circuit.End(g.now(), p.ticket, breaker.Ignored)
+	p.ticket = breaker.Ticket{}
 	g.mu.Unlock()
 	err := g.admit(ctx, &Call{Wire: p.wire}, again, &Tries{gate: g})
 	late := errors.Is(err, ErrDraining) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrNever)
@@ -242,6 +244,7 @@ func (p *Permit) Replay(ctx context.Context) error {
 		g.q.pause.probe = p
 	}
 	p.paid, p.sent, p.granted = append(p.paid[:0:0], again.paid...), false, again.granted
+	p.ticket = again.ticket
 	g.replays++
 	g.stepAndUnlock(now)
 	return nil
@@ -254,13 +257,17 @@ func (p *Permit) clear() bool { return p.sent || !p.wire }
 // possible: the provider has counted it.
 func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 	p.released = true
-	if p.extra != nil && p.extra.lease != nil {
-		q.leases.end(p.extra.lease)
-	}
+	q.forgo(p)
 	q.over(now, p)
 	q.pause.ended(p)
 	q.circuit.End(now, p.ticket, breaker.Ignored)
 	p.ticket = breaker.Ticket{}
+	q.payBack(now, p, refund)
+}
+
+// payBack ends what the permit paid: it stays paid, or comes back if asked for,
+// or if nothing went to the wire.
+func (q *queue) payBack(now time.Duration, p *Permit, refund bool) {
 	if p.wire {
 		refund = !p.sent
 	}
@@ -273,6 +280,30 @@ func (q *queue) release(now time.Duration, p *Permit, refund bool) {
 			// count as lying in every window for good.
 			pay.meter.Sent(now, &pay.charge)
 		}
+	}
+	p.paid = nil
+}
+
+// keep ends the attempt of a permit that is held for the next one.
+func (q *queue) keep(now time.Duration, p *Permit) {
+	p.sample().done(now)
+	q.pause.ended(p)
+	q.payBack(now, p, false)
+	p.sent = true // nothing starts under it any more
+}
+
+// handOver makes p the permit that the attempt before has kept.
+func (q *queue) handOver(now time.Duration, kept, p *Permit) {
+	p.lane, p.weight = kept.lane, kept.weight
+	kept.released = true
+	q.forgo(kept)
+	q.auto.sampled(now, p, q.inUse)
+}
+
+// forgo ends the watch on a permit.
+func (q *queue) forgo(p *Permit) {
+	if p.extra != nil && p.extra.lease != nil {
+		q.leases.end(p.extra.lease)
 	}
 }
 

@@ -109,10 +109,9 @@ func (t *Tries) Next() (*Permit, error) {
 	}
 	if t.kept != nil {
 		p.lane = g.holders()
+		defer t.drop()
 	}
 	if err := g.admit(t.ctx, &t.call, p, again); err != nil {
-		t.kept.Release()
-		t.kept = nil
 		if t.cancel != nil {
 			t.cancel()
 		}
@@ -120,8 +119,7 @@ func (t *Tries) Next() (*Permit, error) {
 	}
 	if t.kept != nil {
 		g.mu.Lock()
-		p.lane, p.weight = t.kept.lane, t.kept.weight
-		t.kept.released = true
+		g.q.handOver(g.now(), t.kept, p)
 		t.kept = nil
 		g.mu.Unlock()
 	}
@@ -138,6 +136,12 @@ func (t *Tries) Next() (*Permit, error) {
 	t.permit, t.attempt = p, a
 	g.admitted(p, t.n)
 	return p, nil
+}
+
+// drop gives back the permit that was kept, if no attempt got it.
+func (t *Tries) drop() {
+	t.kept.Release()
+	t.kept = nil
 }
 
 // stayAway waits out the back-off, unless the call ends before.
@@ -228,8 +232,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 		g.retries++
 		if g.cfg.Load().Retry.KeepPermit {
 			t.kept = p
-			p.sample().done(now)
-			g.q.pause.ended(p)
+			g.q.keep(now, p)
 		} else {
 			g.q.release(now, p, false)
 		}
@@ -245,6 +248,12 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 		t.attempt.finish()
 	}
 	if obs := g.cfg.Load().Observer; obs != nil {
+		returned := false
+		defer func() {
+			if !returned { // it panics, and there is no next attempt
+				t.drop()
+			}
+		}()
 		g.observePause(paused)
 		if t.refusal != nil {
 			g.observeRefusal(t.refusal)
@@ -252,6 +261,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 		if obs.Ended != nil {
 			obs.Ended(Ending{Gate: g.name, Lane: p.lane.Name, Attempt: t.n, Outcome: o, Held: now - p.granted, Again: again})
 		}
+		returned = true
 	}
 	return again
 }
