@@ -93,6 +93,9 @@ func (q *queue) learn(now time.Duration, p *Permit, o *Outcome) {
 		if about != nil {
 			about.heard = now
 			s.Remaining += q.serial(p, about)
+			if a := about.allowance; a != nil && a.Doubtful() && p.granted >= a.Said() {
+				k.state.Forget(s.Name) // this one was sent to see
+			}
 		}
 	}
 	k.state.Merge(quota.Reading{Quotas: k.list}, instant(p.granted), instant(now))
@@ -239,6 +242,13 @@ func (q *queue) forget() {
 		if s.allowance != nil {
 			s.allowance.Lift()
 		}
+	}
+}
+
+// renew forgets what was said, so that more than that is believed.
+func (k *learned) renew() {
+	for _, s := range k.known {
+		k.state.Forget(s.name)
 	}
 }
 

@@ -359,3 +359,29 @@ func TestRetryAfterAtTheEdge(t *testing.T) {
 		})
 	}
 }
+
+// Whoever raised the quota is believed: after Reopen, and when a call that was
+// let through in doubt brings back more than was left.
+func TestAQuotaThatWasRaised(t *testing.T) {
+	for _, reopen := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGate(t, Config{})
+			reset := time.Now().Add(time.Hour)
+			says := func(left int64) { respond(t, g, shows("core", 5000, left, 0, time.Until(reset))) }
+			says(0)
+			if reopen {
+				g.Reopen()
+			} else {
+				time.Sleep(5 * time.Minute)
+			}
+			says(4000)
+			if d := delay(t, g); d != 0 {
+				t.Errorf("reopen %v: a call waits %v though 4000 are left", reopen, d)
+			}
+			says(3999)
+			if l := g.Stats().Learned; len(l) != 1 || l[0].Remaining != 3999 {
+				t.Errorf("reopen %v: %+v", reopen, l)
+			}
+		})
+	}
+}

@@ -188,6 +188,7 @@ func (g *Gate) Reopen() {
 	p := &g.q.pause
 	p.until, p.jitter, p.stopped, p.why = min(p.until, now), 0, 0, nil
 	g.q.forget()
+	g.q.learned.renew()
 	g.q.lower(now)
 	g.stepAndUnlock(now)
 }

@@ -145,6 +145,14 @@ func (s *State) forgetOldest() {
 	delete(s.quotas, oldest)
 }
 
+// Forget ends what is known of the quota of a name, as after it was raised:
+// within a window a State believes only the smaller remainder.
+func (s *State) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.quotas, name)
+}
+
 // Quotas returns what is known at now, sorted by name. The remainder of a
 // window that has ended is unknown.
 func (s *State) Quotas(now time.Time) []Quota {

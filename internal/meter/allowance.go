@@ -55,6 +55,9 @@ func (a *Allowance) Say(now time.Duration, r Remainder) {
 // Lift ends what was said.
 func (a *Allowance) Lift() { a.most, a.until, a.looks = math.MaxInt64, 0, false }
 
+// Said is when the last statement was made or doubted.
+func (a *Allowance) Said() time.Duration { return a.said }
+
 // Doubtful reports whether a unit was let through to see whether it is still so.
 func (a *Allowance) Doubtful() bool { return a.looks }
 
