@@ -257,3 +257,26 @@ func TestAdaptivePacesAtTheRateOf429s(t *testing.T) {
 		}
 	})
 }
+
+// A heavy call in a lane with a cap is not too large because the number of
+// permits happens to be small just now, and the error of a refusal says how
+// many there are.
+func TestAdaptiveHeavyCallInACappedLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Config{Adaptive: &adaptive.Config{Seed: 1, Initial: 2, Max: 100}, MaxQueue: 1,
+			Lanes: []Lane{{Name: "a"}, {Name: "b", Cap: 0.5}}})
+		p, err := g.Acquire(t.Context(), Call{Lane: "b", Weight: 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Acquire(t.Context(), Call{Lane: "b", Weight: 51}); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("more than the cap of the largest number: %v", err)
+		}
+		var r *Rejected
+		if _, err := g.Acquire(t.Context(), Call{Weight: 101}); !errors.As(err, &r) || r.Concurrency != 2 {
+			t.Errorf("%+v", r)
+		}
+		p.Release()
+		idle(t, g)
+	})
+}

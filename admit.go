@@ -292,7 +292,7 @@ func (g *Gate) rejectAndUnlock(r Reason, bound int, after time.Duration, again *
 }
 
 func (g *Gate) figures(e *Rejected) {
-	e.Concurrency, e.InUse, e.Waiting = max(g.cfg.Load().Concurrency, 0), int(g.q.inUse), g.q.waiting
+	e.Concurrency, e.InUse, e.Waiting = g.permits(), int(g.q.inUse), g.q.waiting
 }
 
 func (g *Gate) reject(e *Rejected, again *Tries) error {

@@ -26,6 +26,7 @@
 package mete
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,6 +94,14 @@ func (g *Gate) Config() Config { return *g.cfg.Load() }
 
 // Name is the provider's name.
 func (g *Gate) Name() string { return g.name }
+
+// permits is how many permits there are now; 0 is no bound.
+func (g *Gate) permits() int {
+	if g.q.permits == math.MaxInt64 {
+		return 0
+	}
+	return int(g.q.permits)
+}
 
 // now is the time since the gate was made. The caller holds the lock. A clock
 // that runs backwards (a gate that is taken into a synctest bubble) goes on

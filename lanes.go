@@ -42,21 +42,26 @@ func (q *queue) fits(l *lane, weight int64) bool {
 // rounding is what a part of the permits may lack of a whole number.
 const rounding = 1e-9
 
-// reserve is how many permits are the lane's own. It is rounded down: rounded
-// up, the reserves could leave nothing to the lanes that have none.
-func (q *queue) reserve(l *lane) int64 {
-	if l.Reserve <= 0 || l.gone || q.permits == math.MaxInt64 {
-		return 0
-	}
-	return min(int64(l.Reserve*float64(q.permits)+rounding), q.most(l))
-}
+// reserve is how many permits are the lane's own.
+func (q *queue) reserve(l *lane) int64 { return l.reserveOf(q.permits) }
 
 // most is how many permits the lane may use by its own cap.
-func (q *queue) most(l *lane) int64 {
-	if l.Cap <= 0 || l.Cap == 1 || q.permits == math.MaxInt64 {
+func (q *queue) most(l *lane) int64 { return l.mostOf(q.permits) }
+
+// reserveOf is rounded down: rounded up, the reserves could leave nothing to
+// the lanes that have none.
+func (l *lane) reserveOf(permits int64) int64 {
+	if l.Reserve <= 0 || l.gone || permits == math.MaxInt64 {
+		return 0
+	}
+	return min(int64(l.Reserve*float64(permits)+rounding), l.mostOf(permits))
+}
+
+func (l *lane) mostOf(permits int64) int64 {
+	if l.Cap <= 0 || l.Cap == 1 || permits == math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return max(int64(l.Cap*float64(q.permits)+rounding), 1)
+	return max(int64(l.Cap*float64(permits)+rounding), 1)
 }
 
 // head is the waiter whose turn it is: the first of the lane with the least
@@ -182,16 +187,17 @@ func (q *queue) remove(w *waiter) {
 }
 
 // capacity is how many permits a call of the lane can have when nothing else
-// is in use.
+// is in use and there are as many as there can be.
 func (q *queue) capacity(l *lane) int64 {
+	all := q.mostPermits()
 	if len(q.lanes) == 2 {
-		return min(q.mostPermits(), q.most(l))
+		return min(all, l.mostOf(all))
 	}
-	shared := q.mostPermits()
+	shared := all
 	for _, other := range q.lanes {
 		if other != l {
-			shared -= q.reserve(other)
+			shared -= other.reserveOf(all)
 		}
 	}
-	return min(max(shared, q.reserve(l)), q.mostPermits(), q.most(l))
+	return min(max(shared, l.reserveOf(all)), all, l.mostOf(all))
 }

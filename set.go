@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/net/idna"
+
+	"github.com/metehq/mete/breaker"
 )
 
 // SetConfig describes a Set.
@@ -105,15 +107,17 @@ func (s *Set) sweep(now time.Time) {
 	}
 	s.swept = now
 	for key, m := range s.gates {
-		if now.Sub(m.used) >= s.cfg.Idle && m.gate.forgettable() {
+		if now.Sub(m.used) >= s.cfg.Idle && m.gate.forgettable(now.Sub(m.used)) {
 			_ = m.gate.Close()
 			delete(s.gates, key)
 		}
 	}
 }
 
-// forgettable reports whether a new gate would be the same as this one.
-func (g *Gate) forgettable() bool {
+// forgettable reports whether a new gate would be as good as this one, which
+// has been idle for a while. What was learned of the provider's ways is good
+// for ten minutes.
+func (g *Gate) forgettable(idle time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -122,8 +126,12 @@ func (g *Gate) forgettable() bool {
 	if q.inUse > 0 || q.waiting > 0 || q.pause.closed(now) > now || q.pause.probing || q.pause.rampFrom > 0 || q.pause.search.on {
 		return false
 	}
+	if q.circuit.Ready(now) > now || idle < quietAfter && (q.auto != nil || q.circuit.State(now) != breaker.Closed) {
+		return false
+	}
+	q.lower(now)
 	for i := range q.limits {
-		if len(q.limits[i].meter.Spent(now)) > 0 {
+		if q.limits[i].lowered > 0 || len(q.limits[i].meter.Spent(now)) > 0 {
 			return false
 		}
 	}

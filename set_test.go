@@ -1,11 +1,16 @@
 package mete
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/metehq/mete/adaptive"
+	"github.com/metehq/mete/breaker"
 )
 
 // One place, many spellings, one key (zalando/skipper#1911,
@@ -68,4 +73,48 @@ func TestSetForgetsOnlyWhatIsIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// What a gate knows of a provider in trouble is in force too: a breaker that is
+// open, a rate that responses or 429s taught.
+func TestSetForgetsNoTrouble(t *testing.T) {
+	for name, trouble := range map[string]func(*testing.T, *Gate){
+		"breaker": func(t *testing.T, g *Gate) {
+			for range 10 {
+				_ = Do(t.Context(), g, Call{}, func(context.Context) error { return errors.New("down") })
+			}
+		},
+		"lowered": func(t *testing.T, g *Gate) {
+			respond(t, g, shows("x", 1, -1, time.Second, time.Second))
+		},
+		"adaptive": func(t *testing.T, g *Gate) {
+			_ = Do(t.Context(), g, Call{}, func(context.Context) error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, err := NewSet(SetConfig{Gate: Config{
+					Limits:   []Limit{{N: 50, Per: time.Second, Burst: 50}},
+					Breaker:  breaker.Config{Failures: 0.5, Open: time.Minute},
+					Adaptive: map[bool]*adaptive.Config{true: {Seed: 1}}[name == "adaptive"],
+				}, Idle: time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				g, _ := s.Gate("a")
+				trouble(t, g)
+				time.Sleep(30 * time.Second)
+				_, _ = s.Gate("b")
+				if again, _ := s.Gate("a"); again != g {
+					t.Error("forgotten while it is in force")
+				}
+				time.Sleep(30 * time.Minute)
+				_, _ = s.Gate("c")
+				if again, _ := s.Gate("a"); again == g {
+					t.Error("never forgotten")
+				}
+			})
+		})
+	}
 }

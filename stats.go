@@ -100,7 +100,7 @@ func (g *Gate) Stats() Stats {
 		Processors:  runtime.GOMAXPROCS(0),
 		age:         now,
 		cpuAtStart:  g.cpu,
-		Concurrency: max(g.cfg.Load().Concurrency, 0),
+		Concurrency: g.permits(),
 		InUse:       int(q.inUse),
 		Waiting:     q.waiting,
 		Attempts:    g.attempts,
@@ -121,7 +121,7 @@ func (g *Gate) Stats() Stats {
 	s.Learned = q.learned.quotas(now)
 	if q.auto != nil {
 		state := q.auto.limiter.State()
-		s.Adaptive, s.Concurrency = &state, int(q.permits)
+		s.Adaptive = &state
 	}
 	if l := q.leases.oldest(); l != nil {
 		s.Oldest, s.OldestAt = now-l.granted, l.caller()
