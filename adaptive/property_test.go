@@ -348,3 +348,20 @@ func TestWithoutASuccessNothingIsKeptBackAndNoLatencyLearnt(t *testing.T) {
 		s.run(50 * time.Millisecond)
 	})
 }
+
+// Who steps a limiter when it asks for it does not spin: at most one more step
+// falls into the same instant.
+func TestStepAsksForALaterTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawn(t, anyConfig(t))
+		s.settle = func(s *station) {
+			for range 2 {
+				if next := s.l.Step(s.now); next == 0 || next > s.now {
+					return
+				}
+			}
+			t.Fatalf("at %v: it wants to be stepped at once for ever", s.now)
+		}
+		s.run(span)
+	})
+}
