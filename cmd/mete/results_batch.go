@@ -23,7 +23,9 @@ order in which the rows first appear. The result file stays what a run resumes
 from. Bodies that lie in files of their own are put in; one that cannot be read
 makes its row an error.`,
 		Example: `  mete run requests.jsonl -F ` + string(format) + ` --provider ` + input + ` -f mete.yaml -o out.jsonl
-  mete results ` + string(format) + ` out.jsonl -o output.jsonl`,
+  mete results ` + string(format) + ` out.jsonl -o output.jsonl
+  mete results ` + string(format) + ` out.jsonl | head -3
+  mete results ` + string(format) + ` part1.jsonl part2.jsonl.zst -o output.jsonl    # several runs as one`,
 		Args: inputFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.write(c, args, func(w io.Writer) error { return results.WriteBatch(f.input(c, args), format, w) })
