@@ -219,6 +219,14 @@ func escapeQuery(query string) string {
 	return string(b)
 }
 
+// beforeQuery is text without its query and fragment, which may hold a URL.
+func beforeQuery(text string) string {
+	if i := strings.IndexAny(text, "?#"); i >= 0 {
+		return text[:i]
+	}
+	return text
+}
+
 // absolute returns text with a scheme and host, taking both from base if text
 // has none. A path that begins with "/" replaces the path of base, "?" keeps
 // it, anything else is appended to it; the query of base is kept.
@@ -243,7 +251,7 @@ func absolute(text string, base *url.URL) (string, *fault) {
 		return "", faultf(0, "missing scheme: did you mean %s?", suggest("", host))
 	case base == nil && (text[0] == '/' || text[0] == '?' || text[0] == '#'):
 		return "", &fault{0, "a URL without a host needs --base-url or a provider"}
-	case base == nil || strings.Contains(rest, "://"):
+	case base == nil || text[0] != '/' && strings.Contains(beforeQuery(rest), "://"):
 		return "", faultf(0, "missing scheme: did you mean %s?", suggest("", text))
 	}
 
