@@ -118,10 +118,11 @@ func (d *diagnosis) limited() bool {
 	return len(d.blocked) > 0 && strings.HasPrefix(d.blocked[0].bound, "limit:") && 2*d.blocked[0].time > d.all
 }
 
-// pool finds calls that hold a permit without being on the wire.
+// pool finds calls that hold a permit without being on the wire. The first ones
+// do in any case: they open the connections.
 func (d *diagnosis) pool() string {
 	held, conn, sent := d.now.Held-d.before.Held, d.now.Conn-d.before.Conn, d.now.Sent-d.before.Sent
-	if sent == 0 || conn*4 < held || conn/time.Duration(sent) < time.Millisecond || !d.binding(boundNames[boundSemaphore]) && len(d.blocked) > 0 {
+	if sent <= 2*int64(d.now.Concurrency) || conn*4 < held || conn/time.Duration(sent) < time.Millisecond || !d.binding(boundNames[boundSemaphore]) && len(d.blocked) > 0 {
 		return ""
 	}
 	return fmt.Sprintf("Calls hold a permit for %v before they reach the wire, %.0f %% of their time: the connections are a hidden second bound. Raise the transport's MaxConnsPerHost to at least %s, or remove it (metehttp.NewPool); if connections are opened again and again, look at name resolution and TLS.",
