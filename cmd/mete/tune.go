@@ -114,6 +114,8 @@ func (t *tuning) run(c *cobra.Command, f *runFlags, args []string) error {
 		return errors.New("tune needs -o FILE: the rows are really sent, and their answers are kept there")
 	case c.Flags().Changed("max-concurrency") && (t.most < 1 || t.most > 10_000):
 		return fmt.Errorf("--max-concurrency %d: want a number from 1 to 10000", t.most)
+	case f.cache.dir != "":
+		return errors.New("tune measures by sending, and a stored answer is not sent: leave --cache out")
 	case f.bounds.dryRun:
 		return errors.New("tune measures by sending: mete run -n is the dry run")
 	}
@@ -228,9 +230,16 @@ func (t *tuning) report(j *runJob, res runner.Result) error {
 }
 
 func (t *tuning) writeText(j *runJob, v tune.Verdict, more bool) error {
+	width := 80
+	if out, ok := j.stdout.(*os.File); ok && isatty.IsTerminal(out.Fd()) {
+		width = j.display.Width()
+	}
 	var b strings.Builder
 	row := func(cells ...string) {
 		for i, cell := range cells {
+			if width < 78 && (i == 3 || i == 4) {
+				continue // the waits: a narrow screen has no room for them
+			}
 			b.WriteString(runewidth.FillLeft(cell, []int{7, 9, 9, 12, 12, 11, 11, 6}[i]))
 		}
 		b.WriteString("\n")
@@ -243,15 +252,12 @@ func (t *tuning) writeText(j *runJob, v tune.Verdict, more bool) error {
 	if v.Permits > 0 {
 		fmt.Fprintf(&b, "Use -c %d.\n", v.Permits)
 	}
-	width := 80
-	if out, ok := j.stdout.(*os.File); ok && isatty.IsTerminal(out.Fd()) {
-		width = j.display.Width()
-	}
 	for _, sentence := range v.Evidence {
 		b.WriteString(progress.Wrap(sentence, "  ", width) + "\n")
 	}
 	if more && v.Permits > 0 {
-		fmt.Fprintf(&b, "The answers are in %s; mete run with --resume -c %d sends the rest.\n", j.flags.output, v.Permits)
+		rest := fmt.Sprintf("The answers are in %s; mete run with --resume -c %d sends the rest.", j.flags.output, v.Permits)
+		b.WriteString(progress.Wrap(rest, "  ", width) + "\n")
 	}
 	_, err := io.WriteString(j.stdout, b.String())
 	return err
