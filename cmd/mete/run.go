@@ -164,7 +164,7 @@ func (j *runJob) run() error {
 
 	o := j.options
 	if j.flags.resume && len(o.MaxCost) > 0 {
-		if o.Spent, err = spent(j.flags.output); err != nil {
+		if o.Spent, err = spent(j.flags.output, out.Previous()); err != nil {
 			return &exitError{exitIO, err}
 		}
 	}
@@ -220,7 +220,8 @@ func (j *runJob) run() error {
 	}
 	res := r.Run(signals.hard)
 	tuned()
-	flushed := j.close(signals.hard, out)
+	unkept := out.KeepUnrecorded(res.Unrecorded)
+	flushed := errors.Join(j.close(signals.hard, out), unkept)
 	if errors.Is(flushed, journal.ErrReaderGone) || errors.Is(res.Err, journal.ErrReaderGone) {
 		j.stderr.mute() // as with any program in a pipe
 	}
@@ -348,13 +349,18 @@ func (j *runJob) tryOut(ctx context.Context) error {
 // there are.
 func (j *runJob) checked(sum *input.Summary) (int64, error) {
 	if sum.ErrorCount > 0 && j.flags.onBadRow == "fail" {
+		alike, shown := map[string]int{}, int64(0)
 		for _, e := range sum.Errors {
+			if alike[e.Message]++; alike[e.Message] > 3 {
+				continue // what is wrong with all rows need not be said of each
+			}
+			shown++
 			fmt.Fprintln(j.stderr, j.mask(e.Error()))
 			if d := e.Detail(); d != "" {
 				fmt.Fprintln(j.stderr, j.mask(d))
 			}
 		}
-		if n := sum.ErrorCount - int64(len(sum.Errors)); n > 0 {
+		if n := sum.ErrorCount - shown; n > 0 {
 			fmt.Fprintf(j.stderr, "and %d more\n", n)
 		}
 		return 0, &exitError{exitUsage, fmt.Errorf("%w; nothing was sent (--on-bad-row emit goes on without them)", sum.Err())}
@@ -467,14 +473,14 @@ func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, fl
 		if j.flags.quiet { // otherwise it is said twice already
 			err = errors.New(strings.Join(res.Parked, "; "))
 		}
-	case len(res.Spent) > 0 && res.Unfinished > 0:
+	case len(res.Spent) > 0 && (res.Unfinished > 0 || s.Rows.Failed > 0):
 		code, how = exitPolicy, "stopped: "+strings.Join(res.Spent, "; ")
 	case s.Rows.Failed > 0 || res.Bad > 0:
 		code = exitFailed
 	}
 	s.Name, s.End, s.Output = j.name(), how, j.flags.output
 	if res.Unfinished > 0 || (code != exitOK && code != exitFailed) {
-		s.Resume = j.resumeCommand()
+		s.Resume = j.resumeCommand(res.Unfinished == 0 && s.Rows.Failed > 0)
 	}
 	if !j.flags.quiet && !gone {
 		switch j.flags.summary {
@@ -507,13 +513,15 @@ func policyStop(err error) error {
 	return nil
 }
 
-// resumeCommand is what to type to go on; empty if the run had no output file.
-func (j *runJob) resumeCommand() string {
+// resumeCommand is what to type to go on, with rows that failed if failed is set;
+// empty if the run had no output file.
+func (j *runJob) resumeCommand(failed bool) string {
 	if j.flags.output == "" {
 		return ""
 	}
 	words := []string{"mete"}
 	resume := false
+	failed = failed && !j.bounds.retryFailed
 	for _, a := range os.Args[1:] {
 		switch a {
 		case "--overwrite":
@@ -525,6 +533,9 @@ func (j *runJob) resumeCommand() string {
 	}
 	if !resume {
 		words = append(words, "--resume")
+	}
+	if failed {
+		words = append(words, "--retry-failed")
 	}
 	return j.mask(strings.Join(words, " "))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/mete/internal/cost"
+	"github.com/metehq/mete/cmd/mete/internal/journal"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 	"github.com/metehq/mete/semaphore"
 )
@@ -128,10 +129,14 @@ func parseAmount(s string) (int64, error) {
 	return int64(n), nil
 }
 
-// spent is what earlier runs have spent by the result file, by unit: what was
-// sent again counts again.
-func spent(path string) (map[string]int64, error) {
+// spent is what earlier runs have spent, by unit: what was sent again counts
+// again. The result file says it of rows that have a record, the manifest of the
+// others.
+func spent(path string, before *journal.Manifest) (map[string]int64, error) {
 	sum := map[string]int64{}
+	if before != nil {
+		sum = before.Unrecorded()
+	}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return sum, nil

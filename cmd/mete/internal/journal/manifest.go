@@ -34,6 +34,20 @@ type Manifest struct {
 type Run struct {
 	ID    string    `json:"id"`
 	Start time.Time `json:"start"`
+	// Unrecorded is what was paid, by unit, for rows that have no record: they
+	// were stopped between two attempts.
+	Unrecorded map[string]int64 `json:"unrecorded,omitempty"`
+}
+
+// Unrecorded is what all runs have paid for rows without a record, by unit.
+func (m *Manifest) Unrecorded() map[string]int64 {
+	sum := map[string]int64{}
+	for _, r := range m.Runs {
+		for unit, n := range r.Unrecorded {
+			sum[unit] += n
+		}
+	}
+	return sum
 }
 
 // Input identifies an input file without reading it all.
@@ -110,11 +124,21 @@ func (m Manifest) following(was *Manifest, run string, now time.Time) Manifest {
 	if m.Salt == "" {
 		m.Salt = rand.Text()[:16]
 	}
-	m.Runs = append(m.Runs, Run{run, now.UTC().Truncate(time.Millisecond)})
+	m.Runs = append(m.Runs, Run{ID: run, Start: now.UTC().Truncate(time.Millisecond)})
 	return m
 }
 
 func (j *Journal) manifestPath() string { return filepath.Join(j.side, "manifest.json") }
+
+// KeepUnrecorded notes in the manifest what this run has paid, by unit, for rows
+// that have no record. A stream has no place for it.
+func (j *Journal) KeepUnrecorded(costs map[string]int64) error {
+	if j.side == "" || len(costs) == 0 {
+		return nil
+	}
+	j.manifest.Runs[len(j.manifest.Runs)-1].Unrecorded = costs
+	return writeManifest(j.manifestPath(), &j.manifest, j.sync)
+}
 
 // readManifest returns nil if there is none.
 func readManifest(path string) (*Manifest, error) {

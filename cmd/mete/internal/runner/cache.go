@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/metehq/mete/cmd/mete/internal/cache"
+	"github.com/metehq/mete/cmd/mete/internal/classify"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/record"
+	"github.com/metehq/mete/quota"
 )
 
 // cacheKey names a request of a row: by its provider, method, URL, body and
@@ -82,7 +84,7 @@ func (r *run) fromCache(rec *record.Record, row *input.Row, w *route) (bool, err
 		if !ok {
 			break
 		}
-		if e, ok := r.o.Cache.Get(k); ok {
+		if e, ok := r.o.Cache.Get(k); ok && p.accepts(e) {
 			rec.Provider, rec.Fallback, rec.URL = p.name, i, q.shown
 			return true, r.hit(rec, e)
 		}
@@ -92,6 +94,16 @@ func (r *run) fromCache(rec *record.Record, row *input.Row, w *route) (bool, err
 	}
 	rec.URL, rec.Cache = r.shown(row.URL), "miss"
 	return true, r.fail(rec, record.Budget, "cache", "no answer is stored, and --cache-only sends nothing")
+}
+
+// accepts reports whether a stored answer is good by the provider's rules, which
+// may be newer than it.
+func (p *provider) accepts(e *cache.Entry) bool {
+	if len(p.spec.Classify) == 0 {
+		return true
+	}
+	rule, _ := p.spec.Classify.Find(e.Status, e.Body[:min(len(e.Body), quota.MaxBody+1)])
+	return rule == nil || rule.As == classify.OK
 }
 
 // hit writes the record of a row whose answer is stored.

@@ -56,7 +56,7 @@ func (s *Spec) must(unit string) bool {
 // cost cannot be told, or is more than there ever is.
 func (p *provider) call(row *input.Row) (mete.Call, error) {
 	c := mete.Call{Lane: row.Lane, Wire: true, Patient: true} // a breaker that is open is waited for
-	if row.Lane != "" && !slices.ContainsFunc(p.spec.Gate.Lanes, func(l mete.Lane) bool { return l.Name == row.Lane }) {
+	if !p.hasLane(row.Lane) {
 		return c, fmt.Errorf("the row's lane %q is not among the lanes of the configuration", row.Lane)
 	}
 	set := func(unit string, n int64) {
@@ -97,6 +97,11 @@ func (p *provider) call(row *input.Row) (mete.Call, error) {
 		}
 	}
 	return c, nil
+}
+
+// hasLane reports whether rows may name a lane; every provider has the usual one.
+func (p *provider) hasLane(name string) bool {
+	return name == "" || slices.ContainsFunc(p.spec.Gate.Lanes, func(l mete.Lane) bool { return l.Name == name })
 }
 
 // capacity is the most that a limit lets start at once.

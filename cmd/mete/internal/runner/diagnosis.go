@@ -7,28 +7,34 @@ import (
 )
 
 // diagnosis says what set the pace between two looks at the gates; nil before
-// is since they were made. With several providers it is that of the one whose
-// queue was blocked longest. It is empty if nothing was called.
+// is since they were made. With several that were called it is that of the one
+// whose queue was blocked longest. It is empty if nothing was called.
 func diagnosis(before, now map[*provider]mete.Stats) string {
 	var slow *provider
 	var most time.Duration
-	attempts := int64(0)
+	called := 0
 	for p, s := range now {
+		if !asked(s) {
+			continue
+		}
+		called++
 		blocked := time.Duration(0)
 		for bound, d := range s.Blocked {
 			blocked += d - before[p].Blocked[bound]
 		}
-		attempts += s.Attempts
 		if slow == nil || blocked > most || blocked == most && p.name < slow.name {
 			slow, most = p, blocked
 		}
 	}
-	if slow == nil || attempts == 0 {
+	if slow == nil {
 		return ""
 	}
 	text := mete.Diagnose(before[slow], now[slow])
-	if len(now) > 1 {
+	if called > 1 {
 		text = slow.name + ": " + text
 	}
 	return text
 }
+
+// asked reports whether anything was called at a gate, or waits there.
+func asked(s mete.Stats) bool { return s.Attempts > 0 || s.InUse > 0 || s.Waiting > 0 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/cmd/mete/internal/cache"
+	"github.com/metehq/mete/cmd/mete/internal/classify"
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 	"github.com/metehq/mete/metehttp"
@@ -167,6 +168,16 @@ func (w *route) call(p *provider, row *input.Row) (mete.Call, error) {
 	return c, err
 }
 
+// callAt is what the row asks of a gate that a redirect leads to, with what it
+// costs there. The row's lane need not be known there.
+func (w *route) callAt(p *provider, row *input.Row) (mete.Call, error) {
+	if !p.hasLane(row.Lane) {
+		there := *row
+		there.Lane, row = "", &there
+	}
+	return w.call(p, row)
+}
+
 // patience is the longest pause that a row with a fallback sits out; 0 is any.
 func (p *provider) patience() time.Duration {
 	switch {
@@ -242,9 +253,11 @@ func (r *run) ask(rec *record.Record, row *input.Row, w *route) error {
 			return err
 		}
 		// The next hop is a call of its own, and nothing is held for it.
-		next, err := r.redirect(q, x.status, to)
-		if err == nil {
-			p, err = r.places.next(p, next.url)
+		next, at, err := r.follow(q, p, x.status, to)
+		if err == nil && at != p {
+			if call, err = w.callAt(at, row); err == nil {
+				next.costs = call.Costs
+			}
 		}
 		if err != nil {
 			rec.Error = &record.Error{Kind: record.Redirect, Phase: "redirect", Message: err.Error()}
@@ -254,7 +267,7 @@ func (r *run) ask(rec *record.Record, row *input.Row, w *route) error {
 		}
 		permit.Release()
 		r.discard(x)
-		q = next
+		q, p = next, at
 		w.left++ // a redirect is no repetition
 	}
 }
@@ -273,9 +286,12 @@ func movable(q *request, x *exchanged) bool {
 	switch {
 	case v.Repeat:
 		return true
+	case v.Terminal, v.Throttled:
+		return true // the provider refuses everybody, and has done nothing
+	case v.rule != nil:
+		return q.shared && v.rule.As == classify.Auth // whatever the status
 	case x.attempt.Response != nil:
-		// The provider refuses everybody, and has done nothing.
-		return v.Terminal || v.Throttled || q.shared && (x.status == http.StatusUnauthorized || x.status == http.StatusPaymentRequired)
+		return q.shared && (x.status == http.StatusUnauthorized || x.status == http.StatusPaymentRequired)
 	}
 	// What was not sent here may be sent there, also where it would fail here
 	// again.

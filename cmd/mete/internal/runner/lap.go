@@ -37,7 +37,7 @@ func (l *lap) finished(r *record.Record) {
 	}
 	l.Semaphore += r.Waits.Semaphore
 	l.Limiter += r.Waits.Limiter
-	if r.Status > 0 {
+	if r.Status > 0 && r.Attempts > 0 {
 		l.latency.Record(r.Latency)
 	}
 }

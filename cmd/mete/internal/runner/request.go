@@ -239,4 +239,15 @@ func (r *run) dropCredentials(h http.Header, keep func(name string) bool) {
 	}
 }
 
+// follow is the request that a redirect asks for, and the provider that it
+// leads to.
+func (r *run) follow(q *request, p *provider, status int, location string) (*request, *provider, error) {
+	next, err := r.redirect(q, status, location)
+	if err != nil {
+		return nil, nil, err
+	}
+	at, err := r.places.next(p, next.url)
+	return next, at, err
+}
+
 var errTooManyRedirects = errors.New("more than 10 redirects")

@@ -34,7 +34,26 @@ func (r *run) do(row *input.Row, p *provider) (*record.Record, error) {
 	if r.files > 1 {
 		rec.File = row.File
 	}
-	return rec, r.send(rec, row, p)
+	err := r.send(rec, row, p)
+	if err != nil {
+		r.forget(rec)
+	}
+	return rec, err
+}
+
+// forget books what was paid for a row that gets no record.
+func (r *run) forget(rec *record.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range rec.Costs {
+		if c.True == 0 {
+			continue
+		}
+		if r.unrecorded == nil {
+			r.unrecorded = map[string]int64{}
+		}
+		r.unrecorded[c.Unit] += int64(c.True)
+	}
 }
 
 func redirected(x *exchanged) string {

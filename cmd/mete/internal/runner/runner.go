@@ -91,6 +91,8 @@ type Result struct {
 	// Parked says why providers could not be used to the end, Spent which
 	// budgets did not last.
 	Parked, Spent []string
+	// Unrecorded is what was paid, by unit, for rows without a record.
+	Unrecorded map[string]int64
 	// Err is what stopped the run: the input or the output.
 	Err error
 }
@@ -126,6 +128,7 @@ type run struct {
 	parked     []string
 	// spentBudgets are the reasons of providers given up for a budget.
 	spentBudgets []string
+	unrecorded   map[string]int64
 	failure      error
 }
 
@@ -199,7 +202,7 @@ func (n *Runner) Run(hard context.Context) Result {
 	}
 	return Result{
 		Unfinished: r.unfinished.Load(), Skipped: r.skipped.Load(), Changed: r.changed.Load(), Bad: r.tally.bad.Load(),
-		Parked: r.parked, Spent: r.spentBudgets, Err: r.failure,
+		Parked: r.parked, Spent: r.spentBudgets, Unrecorded: r.unrecorded, Err: r.failure,
 	}
 }
 

@@ -55,10 +55,10 @@ func (o *Options) Check(row *input.Row) error {
 		s := o.Providers[name]
 		other := &provider{name: name, origin: mete.HostKey(s.Base), spec: s}
 		if _, err := other.call(row); err != nil {
-			return err
+			return fmt.Errorf("fallback %s: %w", name, err)
 		}
 		if _, err := r.request(row, p, other); err != nil {
-			return err
+			return fmt.Errorf("fallback %s: %w", name, err)
 		}
 	}
 	return nil

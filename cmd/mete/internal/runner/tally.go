@@ -118,8 +118,13 @@ func (t *Tally) finished(r *record.Record) {
 	t.backoff += r.Waits.Backoff
 	if r.Status > 0 {
 		t.statuses[r.Status]++
+	}
+	if r.Status > 0 && r.Attempts > 0 { // not out of the cache, nor of another row
 		t.turn(r.End)
 		t.recent[0].latency.Record(r.Latency)
+	}
+	if r.Cache == "hit" {
+		t.rows.Cached++
 	}
 	if r.OK {
 		t.rows.OK++
@@ -150,11 +155,12 @@ func (r *run) blocked() map[string]time.Duration {
 	defer r.tally.mu.Unlock()
 	// Calls wait for connections side by side, heads of queues one at a time:
 	// what counts is for how long one of the permits was waiting.
-	if n := max(r.permits(), 1); r.tally.conn > 0 {
-		sum["conn"] += r.tally.conn / time.Duration(n)
+	permits := time.Duration(max(r.permits(), 1))
+	if d := r.tally.conn / permits; d > 0 {
+		sum["conn"] += d
 	}
-	if n := max(r.permits(), 1); r.tally.backoff > 0 {
-		sum["backoff"] += r.tally.backoff / time.Duration(n)
+	if d := r.tally.backoff / permits; d > 0 {
+		sum["backoff"] += d
 	}
 	return sum
 }
@@ -175,11 +181,9 @@ func (n *Runner) Snapshot() progress.Snapshot {
 	blocked := r.blocked()
 	s := progress.Snapshot{Total: r.o.Total, Elapsed: now.Sub(t.begun), Retries: t.retries.Load(), Throttled: t.throttled.Load()}
 	paused, open := time.Duration(0), false
-	list := r.places.all()
-	stats := map[*provider]mete.Stats{}
+	list, stats := r.called()
 	for _, p := range list {
-		st := p.gate.Stats()
-		stats[p] = st
+		st := stats[p]
 		s.InFlight += st.InUse
 		s.Concurrency += st.Concurrency
 		s.LimitPerSecond += p.counts.LimitPerSecond
@@ -219,6 +223,25 @@ func (n *Runner) Snapshot() progress.Snapshot {
 		s.Diagnosis = diagnosis(first.stats, stats)
 	}
 	return s
+}
+
+// called are the providers that anything was asked of, or all before that, and
+// what their gates say. A provider that is only configured has no part in what
+// is in flight, nor in the pace.
+func (r *run) called() ([]*provider, map[*provider]mete.Stats) {
+	all := r.places.all()
+	stats := map[*provider]mete.Stats{}
+	var list []*provider
+	for _, p := range all {
+		stats[p] = p.gate.Stats()
+		if asked(stats[p]) {
+			list = append(list, p)
+		}
+	}
+	if len(list) == 0 {
+		list = all
+	}
+	return list, stats
 }
 
 func allLimited(list []*provider) bool {
