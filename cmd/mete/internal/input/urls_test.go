@@ -179,6 +179,9 @@ func TestBaseURL(t *testing.T) {
 		{"https://api.test/json?lang=de", "x", "https://api.test/json/x?lang=de"},
 		{"https://api.test:8443", "x", "https://api.test:8443/x"},
 		{"https://api.test", "http://other/x", "http://other/x"},
+		{"https://api.test", "/get?u=http://other/x", "https://api.test/get?u=http://other/x"},
+		{"https://api.test/v1", "get?u=http://other/x", "https://api.test/v1/get?u=http://other/x"},
+		{"https://api.test/v1", "/proxy/http://other/x", "https://api.test/proxy/http://other/x"},
 	} {
 		row := one(t, test.text, Options{Format: "urls", BaseURL: base(test.base)})
 		if got := row.URL.String(); got != test.want {
