@@ -67,7 +67,7 @@ func (b *Bucket) Update(now time.Duration, s BucketSpec) {
 	}
 	b.set(s)
 	b.log.head = b.log.tail
-	b.stopped = now
+	b.stopped, b.full.kept = now, 0
 	more := s.Burst - old.Burst
 	if s.N == old.N && s.Per == old.Per && s.N > 0 { // exactly, then
 		if more > 0 {
@@ -207,6 +207,7 @@ func (b *Bucket) Stretch(now time.Duration, factor float64) {
 	b.stretch = factor
 	if b.spec.N > 0 {
 		b.full.respan(now, b.scaled(), b.spec.N)
+		b.full.keep(b.spec.Burst, factor)
 		b.log.head = b.log.tail
 	}
 }

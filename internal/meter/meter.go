@@ -73,7 +73,8 @@ type Meter interface {
 	// Free is how many units could be taken if they were not paced; negative
 	// is debt.
 	Free(now time.Duration) int64
-	// Stretch multiplies the distance between paced starts; 1 is nominal.
+	// Stretch multiplies the distance between paced starts, and divides what
+	// may go together; 1 is nominal.
 	Stretch(now time.Duration, factor float64)
 	// Rebase tells that the clock jumped back to now: whatever was booked
 	// counts as booked now.

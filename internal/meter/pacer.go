@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
@@ -14,6 +15,7 @@ type pacer struct {
 	units int64
 	due   time.Duration // next theoretical start: due + frac/units ns
 	frac  int64
+	kept  time.Duration // worth of the burst that is not given while stretched
 }
 
 // length is the time that n units take, as nanoseconds and a rest of 1/units.
@@ -44,10 +46,11 @@ func (p *pacer) ready(early int64) time.Duration {
 }
 
 // push moves the due time on by n units. A start that is late by more than
-// credit begins a new row of start times at now: nothing is made up.
+// credit begins a new row of start times at now: nothing is made up. What is
+// kept of a burst is taken away from whoever has saved up more.
 func (p *pacer) push(now, credit time.Duration, n int64) {
-	if p.due < now-credit {
-		p.due, p.frac = now, 0
+	if from := plus(now, p.kept); p.due < from-credit {
+		p.due, p.frac = from, 0
 	}
 	d, f := p.length(n)
 	p.due, p.frac = plus(p.due, d), p.frac+f
@@ -76,6 +79,15 @@ func (p *pacer) respan(now, span time.Duration, units int64) {
 		p.due = plus(now, ceil(owed/float64(units)*float64(span)))
 	}
 	p.span, p.units, p.frac = span, units, 0
+}
+
+// keep holds back the part of a burst that goes beyond burst / factor. A
+// burst that was used is not made up for first: it only saves up less.
+func (p *pacer) keep(burst int64, factor float64) {
+	p.kept = 0
+	if p.units > 0 && factor > 1 {
+		p.kept, _ = p.length(burst - max(int64(math.Ceil(float64(burst)/factor)), 1))
+	}
 }
 
 func ceil(ns float64) time.Duration {

@@ -82,6 +82,7 @@ func (w *Window) Update(now time.Duration, s WindowSpec) {
 	}
 	if s.N > 0 {
 		w.pace.respan(now, w.span, s.N)
+		w.pace.kept = 0
 	}
 }
 
@@ -247,6 +248,7 @@ func (w *Window) Free(now time.Duration) int64 {
 func (w *Window) Stretch(now time.Duration, factor float64) {
 	if w.spec.N > 0 {
 		w.pace.respan(now, ceil(float64(w.span)*factor), w.spec.N)
+		w.pace.keep(w.spec.Burst, factor)
 	}
 }
 
