@@ -48,6 +48,8 @@ type Audit struct {
 	FirstMS float64 `json:"first_ms"`
 	LastMS  float64 `json:"last_ms"`
 	SpanMS  float64 `json:"span_ms"`
+	// Refusals are the first 64 answers of 429 and what came after each.
+	Refusals []Refusal `json:"refusals,omitempty"`
 	// Tokens is there if quotas in tokens are.
 	Tokens *TokenAudit `json:"tokens,omitempty"`
 }
@@ -87,6 +89,7 @@ type counts struct {
 	statuses                     [600]int64
 	connections                  int64
 	first, last                  int64
+	refusals                     []int64
 	arrivals                     timeline
 	windows                      []starts
 	answered                     map[uint64]bool // hash of request or key: more than once?
@@ -203,6 +206,7 @@ func (s *Server) Audit() Audit {
 		wall := s.base.UnixNano()
 		a.FirstMS, a.LastMS = millis(wall+c.first), millis(wall+c.last)
 		a.SpanMS = millis(c.last - c.first)
+		a.Refusals = c.listRefusals(wall)
 	}
 	return a
 }

@@ -58,6 +58,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	leave := func(e ending) { // exactly once
 		left = true
 		request, key := q.hashes()
+		if q.status == 429 {
+			q.left = s.now()
+		}
 		s.mu.Lock()
 		s.ledger.leave(&q.outcome, e, request, key)
 		s.mu.Unlock()

@@ -29,6 +29,7 @@ type outcome struct {
 	latency    time.Duration
 	wait       time.Duration // of a rejected one: until it would be accepted
 	standings  []standing
+	left       int64 // when it was answered with 429
 }
 
 func (l *ledger) init(cfg Config, base time.Time) {
@@ -193,6 +194,9 @@ func (l *ledger) leave(o *outcome, e ending, request, key uint64) {
 		n.abandoned++
 	default:
 		n.statuses[o.status]++
+		if o.status == 429 {
+			n.refused(o.left)
+		}
 		if o.soft && o.status == 200 {
 			n.soft++
 		} else if o.status/100 == 2 {

@@ -7,6 +7,7 @@
 //	proof rates    many rates against the stub's audit, a busy core, a stopped process
 //	               (with a word: only the trials whose names have it)
 //	proof tokens   limits in requests and tokens together, against the stub's audit
+//	proof learn    Retry-After, quota headers and a spent quota, against the stub's audit
 //	proof tls      a cold start with slow handshakes
 //	proof kill     kill -9 again and again, and every row once
 //
@@ -27,10 +28,10 @@ import (
 
 func main() {
 	proofs := map[string]func(context.Context, *report) error{
-		"nginx": nginxProof, "rates": ratesProof, "tls": tlsProof, "kill": killProof, "tokens": tokensProof,
+		"nginx": nginxProof, "rates": ratesProof, "tls": tlsProof, "kill": killProof, "tokens": tokensProof, "learn": learnProof,
 	}
 	if len(os.Args) < 2 || proofs[os.Args[1]] == nil && os.Args[1] != "spin" {
-		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates [WORD]|tokens|tls|kill")
+		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates [WORD]|tokens|learn|tls|kill")
 		os.Exit(2)
 	}
 	// The end of a reader, as in | head, ends what was started too.
