@@ -46,11 +46,46 @@ const maxLearned = 16
 // those of the gate, so that a step of the wall clock changes nothing; a
 // remainder is kept as the mark on the count of an Allowance.
 type learned struct {
-	mode  Learn
-	state quota.State
-	known []*shown
-	list  []quota.Quota // of the response at hand
+	mode   Learn
+	state  quota.State
+	known  []*shown
+	list   []quota.Quota // of the response at hand
+	looked time.Duration // grant of the last call whose response was to be read; 0 is none
 }
+
+// lookEvery is how often the quotas that successes show are read while there is
+// plenty left: a gate counts what it grants itself, so only what others use of
+// the same quota is told a little later.
+const lookEvery = 100 * time.Millisecond
+
+// look reports whether what the response to a call granted at now shows of
+// quotas is to be read.
+func (k *learned) look(now time.Duration) bool {
+	if k.mode == LearnOff {
+		return false
+	}
+	if k.looked > 0 && now-k.looked < lookEvery && !k.scarce(now) {
+		return false
+	}
+	k.looked = max(now, 1)
+	return true
+}
+
+// scarce reports whether little is left of a quota, or nobody knows.
+func (k *learned) scarce(now time.Duration) bool {
+	for _, s := range k.known {
+		if a := s.allowance; a != nil && !s.partial && (a.Doubtful() || a.Free(now) <= a.Limit()/8+16) {
+			return true
+		}
+	}
+	return false
+}
+
+// WantsQuotas reports whether the quotas that a success of this attempt shows
+// are worth reading: those of one call in a tenth of a second, and of every
+// call while little is left. What shows a failure is always. It is for
+// adapters; what is told in Outcome.Quotas all the same is heard.
+func (p *Permit) WantsQuotas() bool { return p.looks }
 
 // shown is one quota that was heard of.
 type shown struct {
@@ -113,6 +148,14 @@ func (q *queue) learn(now time.Duration, p *Permit, o *Outcome) {
 		q.missed(now, p, len(o.Quotas) > 0)
 	}
 	q.lower(now)
+}
+
+// unread takes note of a response that came without being read: of those that
+// are older than a count, one less is under way.
+func (q *queue) unread(p *Permit) {
+	for _, s := range q.learned.known {
+		q.serial(p, s)
+	}
 }
 
 func (k *learned) named(name, unit string) *shown {

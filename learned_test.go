@@ -46,6 +46,29 @@ func TestQuotaHeaders(t *testing.T) {
 	}
 }
 
+// Of a quota of which there is plenty few statements are read, near its end all
+// are, and another user of the same quota is noticed in time.
+func TestQuotasAreReadSparingly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provider{kind: "fixed", n: 6000, per: time.Minute, header: true, rtt: 10 * time.Millisecond}
+		g := newGate(t, Config{})
+		p.work(t, g, 2, 20*time.Second)
+		if all, unread := len(p.accepted), int(p.unread.Load()); all < 3900 || unread < all*9/10 {
+			t.Errorf("%d of %d successes unread", unread, all)
+		}
+		before := p.unread.Load()
+		p.mu.Lock()
+		for len(p.accepted) < 5400 { // somebody else
+			p.accepted = append(p.accepted, time.Since(p.begun))
+		}
+		p.mu.Unlock()
+		p.work(t, g, 2, 30*time.Second)
+		if n := p.unread.Load() - before; n > 25 || len(p.refused) > 1 || len(p.accepted) < 5990 {
+			t.Errorf("%d unread, %d refused, %d accepted", n, len(p.refused), len(p.accepted))
+		}
+	})
+}
+
 // respond makes an attempt whose response shows quotas.
 func respond(t testing.TB, g *Gate, quotas ...quota.Quota) {
 	t.Helper()

@@ -76,6 +76,7 @@ type Permit struct {
 	some    [1]payment
 
 	wire, sent, settled, released bool
+	looks                         bool // at what its response shows of quotas
 }
 
 // extra is what few permits have. A permit is allocated for each attempt, so

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ type provider struct {
 	header bool // every response shows the quota
 	window bool // and how long its window is
 
+	unread   atomic.Int64 // successes whose headers nobody wanted
 	mu       sync.Mutex
 	begun    time.Time
 	accepted []time.Duration
@@ -146,7 +148,12 @@ func (p *provider) once(ctx context.Context, g *Gate) error {
 		if err != nil {
 			return err
 		}
-		if o := p.call(); !tries.Again(o) {
+		o := p.call()
+		if o.Err == nil && !permit.WantsQuotas() {
+			o.Quotas = nil // as metehttp, which does not read them then
+			p.unread.Add(1)
+		}
+		if !tries.Again(o) {
 			permit.Release()
 			return o.Err
 		}

@@ -204,7 +204,7 @@ func (q *queue) grant(now time.Duration, p *Permit) {
 	p.lane.vt = max(p.lane.vt, q.vt)
 	q.vt = p.lane.vt
 	p.lane.vt += float64(p.weight) / p.lane.Weight
-	p.granted = now
+	p.granted, p.looks = now, q.learned.look(now)
 	if p.paid = p.some[:0]; len(q.limits) > len(p.some) {
 		p.paid = make([]payment, 0, len(q.limits))
 	}

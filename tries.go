@@ -219,8 +219,11 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	case o.Answered:
 		g.q.answered(now, p)
 	}
-	if o.Quotas != nil || o.Answered && len(g.q.learned.known) > 0 {
+	switch {
+	case o.Quotas != nil || o.Answered && p.looks && len(g.q.learned.known) > 0:
 		g.q.learn(now, p, &o)
+	case o.Answered:
+		g.q.unread(p)
 	}
 	g.q.ended(now, p, result(o, t.ctx))
 	p.sample().told(fate(o, t.ctx.Err() != nil))

@@ -52,3 +52,39 @@ func BenchmarkClient(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkOutcome is what it costs to judge a success.
+func BenchmarkOutcome(b *testing.B) {
+	plain := http.Header{
+		"Content-Type": {"application/json"}, "Content-Length": {"75"}, "Date": {"Sun, 29 Nov 2026 18:00:00 GMT"},
+		"Server": {"nginx"}, "Cache-Control": {"no-store"}, "X-Request-Id": {"8f14e45f"}, "Strict-Transport-Security": {"max-age=31536000"},
+		"Vary": {"Accept-Encoding"},
+	}
+	limited := plain.Clone()
+	limited["X-Ratelimit-Limit"], limited["X-Ratelimit-Remaining"], limited["X-Ratelimit-Reset"] = []string{"5000"}, []string{"4987"}, []string{"1796000000"}
+	item := `{"id":17,"name":"a place \"here\"","at":[48.137,11.575],"tags":{"status":"ok","message":"none"}},`
+	object := func(n int) []byte {
+		return []byte(`{"data":[` + strings.TrimSuffix(strings.Repeat(item, max(n/len(item), 1)), ",") + `],"status":"OK"}`)
+	}
+	req, _ := http.NewRequest("GET", "http://example.test/", nil)
+	skip := Attempt{Response: &http.Response{StatusCode: 200, Header: limited}, SkipQuotas: true}
+	for name, a := range map[string]Attempt{
+		"skipped": skip,
+		"plain":   {Response: &http.Response{StatusCode: 200, Header: plain}},
+		"limited": {Response: &http.Response{StatusCode: 200, Header: limited}},
+		"0KB":     {Response: &http.Response{StatusCode: 200, Header: plain}, Body: []byte(`{"id":17,"name":"a place \"here\"","at":[48.137,11.575],"tags":{},"ok":true}`)},
+		"2KB":     {Response: &http.Response{StatusCode: 200, Header: plain}, Body: object(2000)},
+		"60KB":    {Response: &http.Response{StatusCode: 200, Header: plain}, Body: object(60000)},
+	} {
+		a.Request, a.Replayable = req, true
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(a.Body)))
+			for b.Loop() {
+				if o := a.Outcome(); !o.Answered {
+					b.Fatal(o)
+				}
+			}
+		})
+	}
+}

@@ -167,7 +167,7 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 			permit.Release() // a failure, or a panic in the base transport
 		}
 	}()
-	done := Attempt{Provider: t.Provider, Replayable: bodyReplayable(req), Idempotent: t.Idempotent || keyed(req)}
+	done := Attempt{Provider: t.Provider, Replayable: bodyReplayable(req), Idempotent: t.Idempotent || keyed(req), SkipQuotas: !permit.WantsQuotas()}
 	ctx := tries.Context()
 	var x *exchange
 	// Whether anything was sent decides if other requests may be repeated.

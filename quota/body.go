@@ -49,7 +49,7 @@ func (f fields) forbidsRetry() bool {
 // that is cut short included, says nothing here.
 func readBody(r Response, p *profile) statement {
 	var s statement
-	body := bytes.TrimSpace(bytes.TrimPrefix(firstPart(r.Body), []byte("\ufeff")))
+	body := trimBody(r.Body)
 	if len(body) == 0 {
 		return s
 	}
@@ -59,7 +59,7 @@ func readBody(r Response, p *profile) statement {
 			s.throttled = true
 		}
 	case '{', '[':
-		if isSuccess(r.Status) && !mentionsCode(body) {
+		if isSuccess(r.Status) && (body[0] == '[' || !suspicious(body, p)) {
 			return s // spares the decoding of what is nearly always just data
 		}
 		d := json.NewDecoder(bytes.NewReader(body))
@@ -74,20 +74,6 @@ func readBody(r Response, p *profile) statement {
 
 func isSuccess(status int) bool { return status >= 200 && status < 300 }
 
-// mentionsCode reports whether anything that readJSON looks for in a success
-// can be in body.
-func mentionsCode(body []byte) bool {
-	lower := bytes.ToLower(body)
-	for _, c := range codes {
-		for _, v := range c.values {
-			if bytes.Contains(lower, []byte(strings.ToLower(v))) {
-				return true
-			}
-		}
-	}
-	return bytes.Contains(lower, []byte("throttlestatus"))
-}
-
 func firstPart(body []byte) []byte { return body[:min(len(body), MaxBody)] }
 
 func (s *statement) readJSON(v any, status int, p *profile) {
@@ -100,13 +86,7 @@ func (s *statement) readJSON(v any, status int, p *profile) {
 		}
 	}
 	for _, c := range codes {
-		if c.only != "" && !p.is(c.only) || success && c.loose != "" && !p.is(c.loose) {
-			continue
-		}
-		if success && strings.HasPrefix(c.path, "[]") {
-			continue
-		}
-		if slices.ContainsFunc(textsAt(v, c.path), c.matches) {
+		if c.applies(success, p) && slices.ContainsFunc(textsAt(v, c.path), c.matches) {
 			s.add(c)
 		}
 	}
@@ -128,6 +108,14 @@ func (s *statement) readJSON(v any, status int, p *profile) {
 		}
 	}
 	s.readCost(v)
+}
+
+// applies reports whether the code counts in a success or failure of a provider.
+func (c code) applies(success bool, p *profile) bool {
+	if success && (strings.HasPrefix(c.path, "[]") || c.loose != "" && !p.is(c.loose)) {
+		return false
+	}
+	return c.only == "" || p.is(c.only)
 }
 
 // matches compares one value of a body.

@@ -42,11 +42,17 @@ func newFields(h http.Header) fields {
 }
 
 // Mentioned reports whether a field name of h can speak of a quota, so that
-// Parse is worth its cost on a success. It allocates nothing.
+// Parse is worth its cost on a success. It allocates nothing and takes a few
+// nanoseconds for each name, which is written as net/http writes it or in
+// lower case.
 func Mentioned(h http.Header) bool {
 	for name := range h {
-		for i := range len(name) {
-			if name[i]|0x20 == 'l' && hasFold(name[i:], "limit") {
+		if len(name) < len("ratelimit") {
+			continue
+		}
+		switch name[0] | 0x20 {
+		case 'a', 'b', 'r', 's', 'x', 'z': // of the families and vendors
+			if strings.Contains(name[1:], "imit") {
 				return true
 			}
 		}

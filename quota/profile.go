@@ -117,11 +117,8 @@ func Providers() []string {
 // findProfile looks a provider up. If the caller names none, a field that only
 // one provider sends gives it away.
 func findProfile(provider string, f fields) *profile {
-	provider = strings.ToLower(provider)
-	for i, p := range profiles {
-		if p.is(provider) {
-			return &profiles[i]
-		}
+	if p := knownProfile(provider); p != nil {
+		return p
 	}
 	if provider == "" {
 		for name := range f {
@@ -133,6 +130,20 @@ func findProfile(provider string, f fields) *profile {
 		}
 	}
 	return &profile{}
+}
+
+// knownProfile looks a provider up by its name; nil is unknown.
+func knownProfile(provider string) *profile {
+	if provider == "" {
+		return nil
+	}
+	provider = strings.ToLower(provider)
+	for i := range profiles {
+		if profiles[i].is(provider) {
+			return &profiles[i]
+		}
+	}
+	return nil
 }
 
 func (p *profile) is(name string) bool {

@@ -68,8 +68,8 @@ type Quota struct {
 }
 
 // Parse reads a response. It never fails: what it cannot read, it ignores.
-// It takes some microseconds for the header. The body of a success is only
-// searched for codes, that of a failure is decoded if it is JSON: at worst some
+// It takes some microseconds for the header. The body of a success is decoded
+// only if it is Suspicious, that of a failure if it is JSON: at worst some
 // milliseconds for MaxBody bytes.
 func Parse(r Response) Reading {
 	if r.Now.IsZero() {

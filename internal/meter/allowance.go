@@ -42,6 +42,9 @@ func NewAllowance() *Allowance { return &Allowance{most: math.MaxInt64} }
 // Total is how many units were taken in all.
 func (a *Allowance) Total() int64 { return a.total }
 
+// Limit is how many units a window holds, as was said; 0 is not known.
+func (a *Allowance) Limit() int64 { return a.now.Limit }
+
 // Say puts a statement in force.
 func (a *Allowance) Say(now time.Duration, r Remainder) {
 	if r.Reset <= now {

@@ -71,7 +71,7 @@ func (r *run) exchange(p *provider, permit *mete.Permit, q *request, safe bool) 
 		return x
 	}
 	resp, err := p.client.RoundTrip(req)
-	x.attempt = metehttp.Attempt{Request: req, Response: resp, Err: err, Wire: wire, Replayable: true, Idempotent: safe, Provider: p.spec.Preset}
+	x.attempt = metehttp.Attempt{Request: req, Response: resp, Err: err, Wire: wire, Replayable: true, Idempotent: safe, Provider: p.spec.Preset, SkipQuotas: !permit.WantsQuotas()}
 	if err == nil {
 		x.status, x.header = resp.StatusCode, resp.Header
 		body := io.Reader(resp.Body)
