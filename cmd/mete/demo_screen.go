@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -136,7 +135,7 @@ func (s screen) status(side *side, width int) string {
 	a := side.provider.Audit()
 	answers := int(a.Statuses["200"] - a.RepeatedAnswers)
 	count := fmt.Sprintf(" %3d/%d %5.1f s", answers, side.total, side.elapsed().Seconds())
-	refused := fmt.Sprintf("  %5s rejected", thousands(a.Rejected))
+	refused := fmt.Sprintf("  %5s rejected", progress.Count(a.Rejected))
 	long := fmt.Sprintf("  %-5s  %-11s ", side.name, side.how)
 	if width <= 0 {
 		return long + count + refused
@@ -212,7 +211,7 @@ func (d *demo) compare(sides []*side) {
 		if s.bound == "" {
 			bound = cell{"unknown", faint}
 		} else {
-			rows[7].note = percent(s.share) + " of its waits"
+			rows[7].note = progress.Percent(s.share) + " of its waits"
 		}
 		used := 0.0
 		if a.SpanMS > 0 {
@@ -221,12 +220,12 @@ func (d *demo) compare(sides []*side) {
 		}
 		for i, c := range []cell{
 			{s.name, bold},
-			{thousands(a.Requests), ""},
-			{thousands(a.Rejected), judge(a.Rejected == 0)},
-			{thousands(repeats), judge(repeats == 0)},
+			{progress.Count(a.Requests), ""},
+			{progress.Count(a.Rejected), judge(a.Rejected == 0)},
+			{progress.Count(repeats), judge(repeats == 0)},
 			{fmt.Sprintf("%.1f s", s.elapsed().Seconds()), ""},
-			{percent(used), ""},
-			{thousands(most), judge(most <= d.limit.N)},
+			{progress.Percent(used), ""},
+			{progress.Count(most), judge(most <= d.limit.N)},
 			bound,
 		} {
 			rows[i].cells = append(rows[i].cells, c)
@@ -299,22 +298,4 @@ func (d *demo) tryNext() {
 	fmt.Fprintf(d.table.out, "  %s stub --listen 127.0.0.1:7070 --limit 20/s &\n", self)
 	fmt.Fprintf(d.table.out, "  %s%s\n", seq, run)
 	fmt.Fprintf(d.table.out, "  %s plan --rate 500/m --latency 2.5s\n", self)
-}
-
-// percent writes a share in whole per cent; only the whole is 100.
-func percent(share float64) string {
-	p := int(share*100 + 0.5)
-	if p == 100 && share < 0.995 {
-		p = 99
-	}
-	return strconv.Itoa(p) + "%"
-}
-
-// thousands writes n with a comma after every thousand.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

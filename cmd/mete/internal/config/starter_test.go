@@ -71,7 +71,7 @@ func TestStarterComments(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, all)
 	}
-	if p := f.Provider("api"); len(f.Warnings) > 0 || len(p.Gate.Limits) != 2 || !p.Idempotent || p.Auth.Header == "" || f.State.Reveal() == "" {
+	if p := f.Provider("api"); len(f.Warnings) > 0 || len(p.Gate.Limits) != 4 || len(p.Cost) != 2 || len(p.Fallback) != 1 || !p.Idempotent || p.Auth.Header == "" || f.State.Reveal() == "" {
 		t.Errorf("got %+v\n%s", f, all)
 	}
 	for _, v := range f.Values() {

@@ -11,8 +11,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// count writes n with a comma after every thousand.
-func count(n int64) string {
+// Count writes n with a comma after every thousand.
+func Count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := len(s) - len(strings.TrimPrefix(s, "-"))
 	for i := len(s) - 3; i > sign; i -= 3 {
@@ -72,7 +72,7 @@ func pace(perSecond float64, limit string, limitPerSecond float64, digits int) s
 		case perSecond == 0:
 			digits = 0
 		case perSecond >= 1000:
-			return count(int64(math.Round(perSecond))) + "/" + unit
+			return Count(int64(math.Round(perSecond))) + "/" + unit
 		case perSecond >= 100:
 			digits = 0
 		case perSecond >= 1:
@@ -84,9 +84,9 @@ func pace(perSecond float64, limit string, limitPerSecond float64, digits int) s
 	return strconv.FormatFloat(perSecond, 'f', digits, 64) + "/" + unit
 }
 
-// percent rounds a share to whole per cent, but calls only the whole 100 and
+// Percent rounds a share to whole per cent, but calls only the whole 100 and
 // only nothing 0.
-func percent(share float64) string {
+func Percent(share float64) string {
 	switch p := share * 100; {
 	case p > 0 && p < 1:
 		return "<1%"

@@ -13,8 +13,8 @@ import (
 func TestCount(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 412310: "412,310", 1e6: "1,000,000", -1234: "-1,234", -123: "-123",
 		math.MinInt64: "-9,223,372,036,854,775,808"} {
-		if got := count(n); got != want {
-			t.Errorf("count(%d) = %q, want %q", n, got, want)
+		if got := Count(n); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
 	}
 }
@@ -72,8 +72,8 @@ func TestPaceIsInTheUnitOfTheLimit(t *testing.T) {
 
 func TestPercentSaysNeitherAllNorNothingOfAPart(t *testing.T) {
 	for share, want := range map[float64]string{0: "0%", 0.0001: "<1%", 0.016: "2%", 0.98: "98%", 0.9999: "99%", 1: "100%"} {
-		if got := percent(share); got != want {
-			t.Errorf("percent(%v) = %q, want %q", share, got, want)
+		if got := Percent(share); got != want {
+			t.Errorf("Percent(%v) = %q, want %q", share, got, want)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func shares(waits []Wait) []share {
 func shareList(ss []share) string {
 	var parts []string
 	for _, s := range ss {
-		parts = append(parts, s.bound+" "+percent(s.part))
+		parts = append(parts, s.bound+" "+Percent(s.part))
 	}
 	return strings.Join(parts, " · ")
 }

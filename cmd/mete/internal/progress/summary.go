@@ -103,15 +103,15 @@ func (s *Summary) costs() []string {
 	var lines []string
 	for _, p := range s.Providers {
 		for _, c := range p.Costs {
-			l := count(c.True) + " " + Printable(c.Unit)
+			l := Count(c.True) + " " + Printable(c.Unit)
 			if len(s.Providers) > 1 {
 				l = Printable(p.Name) + ": " + l
 			}
 			if c.Estimate != c.True {
-				l += " · estimated " + count(c.Estimate)
+				l += " · estimated " + Count(c.Estimate)
 			}
 			if c.Unknown > 0 {
-				l += " · as estimated, for want of a true cost, at " + count(c.Unknown) + " attempts"
+				l += " · as estimated, for want of a true cost, at " + Count(c.Unknown) + " attempts"
 			}
 			if rate := c.achieved(p.Sending); rate > 0 && c.Limit != "" && c.LimitPerSecond > 0 {
 				l += fmt.Sprintf(" · %s of %s = %.2f %%", pace(rate, c.Limit, c.LimitPerSecond, -1), Printable(c.Limit), 100*rate/c.LimitPerSecond)
@@ -204,19 +204,19 @@ func (s *Summary) headline() string {
 	if name := Printable(s.Name); name != "" {
 		b.WriteString(name + ": ")
 	}
-	b.WriteString(cmp.Or(Printable(s.End), "ended") + ", " + count(s.Rows.Done))
+	b.WriteString(cmp.Or(Printable(s.End), "ended") + ", " + Count(s.Rows.Done))
 	if s.Rows.Total > s.Rows.Done {
-		b.WriteString(" of " + count(s.Rows.Total))
+		b.WriteString(" of " + Count(s.Rows.Total))
 	}
 	b.WriteString(" rows in " + long(s.Duration))
 	return b.String()
 }
 
 func (s *Summary) rows() string {
-	parts := []string{"ok " + count(s.Rows.OK), "failed " + count(s.Rows.Failed)}
+	parts := []string{"ok " + Count(s.Rows.OK), "failed " + Count(s.Rows.Failed)}
 	add := func(label string, n int64) {
 		if n > 0 {
-			parts = append(parts, label+" "+count(n))
+			parts = append(parts, label+" "+Count(n))
 		}
 	}
 	add("not done", s.Rows.Total-s.Rows.Done)
@@ -236,7 +236,7 @@ func (s *Summary) statuses() string {
 	})
 	var parts []string
 	for _, code := range codes {
-		parts = append(parts, strconv.Itoa(code)+" × "+count(s.Statuses[code]))
+		parts = append(parts, strconv.Itoa(code)+" × "+Count(s.Statuses[code]))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -248,7 +248,7 @@ func (s *Summary) attempts() string {
 		throttled += p.Throttled
 		retries += p.Retries
 	}
-	return fmt.Sprintf("%s · retries %s · 429 %s", count(starts), count(retries), count(throttled))
+	return fmt.Sprintf("%s · retries %s · 429 %s", Count(starts), Count(retries), Count(throttled))
 }
 
 // achieved compares the rate of a provider with its limit.
@@ -294,7 +294,7 @@ func histogram(bs []Bucket) []string {
 		}
 		cells := (bs[i].Count*size + most - 1) / most
 		bar := strings.Repeat("▇", int(cells)) + strings.Repeat(" ", size-int(cells))
-		lines = append(lines, fmt.Sprintf("%s %s %*s", runewidth.FillRight(name, 8), bar, len(count(most)), count(bs[i].Count)))
+		lines = append(lines, fmt.Sprintf("%s %s %*s", runewidth.FillRight(name, 8), bar, len(Count(most)), Count(bs[i].Count)))
 	}
 	return lines
 }
@@ -325,11 +325,11 @@ func errorLines(errs []ErrorCount) []string {
 	kinds, counts := 0, 0
 	for _, e := range errs {
 		kinds = max(kinds, runewidth.StringWidth(Printable(e.Kind)))
-		counts = max(counts, len(count(e.Count)))
+		counts = max(counts, len(Count(e.Count)))
 	}
 	var lines []string
 	for _, e := range errs {
-		l := fmt.Sprintf("%s  %*s", runewidth.FillRight(Printable(e.Kind), kinds), counts, count(e.Count))
+		l := fmt.Sprintf("%s  %*s", runewidth.FillRight(Printable(e.Kind), kinds), counts, Count(e.Count))
 		if id := Printable(e.Example); id != "" {
 			l += "  e.g. " + id
 		}

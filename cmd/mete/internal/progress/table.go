@@ -28,7 +28,7 @@ func (t *text) table(ps []Provider) {
 			p50, p99 = span(p.Latency.P50), span(p.Latency.P99)
 		}
 		name := runewidth.Truncate(Printable(p.Name), 24, "…")
-		rows = append(rows, []string{name, count(p.Starts), count(p.OK), count(p.Failed), count(p.Throttled), rate, p50, p99})
+		rows = append(rows, []string{name, Count(p.Starts), Count(p.OK), Count(p.Failed), Count(p.Throttled), rate, p50, p99})
 	}
 	out := layout(rows)
 	for t.width > 0 && widest(out) > t.width && len(drop) > 0 {

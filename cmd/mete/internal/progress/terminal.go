@@ -81,20 +81,20 @@ func (p *painter) first(v view, width int, last bool) string {
 		bar:       {sep: " ", style: green, bar: true},
 		rate:      {sep: "  "},
 		eta:       {sep: "  "},
-		ok:        {sep: "  ", group: counters, forms: []string{"ok " + count(v.OK)}},
-		failed:    {sep: "  ", group: counters, forms: []string{"failed " + count(v.Failed)}},
-		throttled: {sep: "  ", group: counters, forms: []string{"429 " + count(v.Throttled)}},
-		retries:   {sep: "  ", group: counters, forms: []string{"retry " + count(v.Retries)}},
+		ok:        {sep: "  ", group: counters, forms: []string{"ok " + Count(v.OK)}},
+		failed:    {sep: "  ", group: counters, forms: []string{"failed " + Count(v.Failed)}},
+		throttled: {sep: "  ", group: counters, forms: []string{"429 " + Count(v.Throttled)}},
+		retries:   {sep: "  ", group: counters, forms: []string{"retry " + Count(v.Retries)}},
 	}
 	if p.width(v.Name) > nameMost {
 		f[name].forms = []string{p.cond.Truncate(v.Name, nameMost, p.glyph("…"))}
 	}
 	if v.Total >= 0 {
-		f[rows].forms = []string{count(v.Done) + "/" + count(v.Total)}
+		f[rows].forms = []string{Count(v.Done) + "/" + Count(v.Total)}
 		f[share].forms = []string{fmt.Sprintf("%2d%%", v.permille/10)}
 		f[bar].forms = []string{"bar"}
 	} else {
-		f[rows].forms = []string{count(v.Done) + " rows"}
+		f[rows].forms = []string{Count(v.Done) + " rows"}
 	}
 	speed := v.Rate
 	if last {
@@ -165,7 +165,7 @@ func (p *painter) second(v view, width int) string {
 		}
 	}
 	if v.Bound != "" {
-		text, share := "bound "+v.Bound, percent(v.BoundShare)
+		text, share := "bound "+v.Bound, Percent(v.BoundShare)
 		f[bound].forms = []string{text + " (" + share + " of waits)", text + " (" + share + ")", v.Bound}
 	} else {
 		f[bound].forms = []string{"bound " + p.glyph("–")}

@@ -4,16 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-)
 
-// count writes n with a comma after every thousand.
-func count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+	"github.com/metehq/mete/cmd/mete/internal/progress"
+)
 
 // plural writes a number and what it counts: "1 row", "2 rows".
 func plural(n int64, one string, many ...string) string {
@@ -23,7 +16,7 @@ func plural(n int64, one string, many ...string) string {
 	if many == nil {
 		many = []string{one + "s"}
 	}
-	return count(n) + " " + many[0]
+	return progress.Count(n) + " " + many[0]
 }
 
 // span writes the duration of a call or a wait.
@@ -59,22 +52,9 @@ func rateText(perSecond float64) string {
 	case perSecond == 0:
 		return "–"
 	case perSecond >= 1000:
-		return count(int64(perSecond+0.5)) + "/s"
+		return progress.Count(int64(perSecond+0.5)) + "/s"
 	case perSecond < 0.1:
 		return strconv.FormatFloat(perSecond*60, 'f', 2, 64) + "/m"
 	}
 	return strconv.FormatFloat(perSecond, 'f', 2, 64) + "/s"
-}
-
-// percent rounds to whole per cent, but calls only the whole 100 and only
-// nothing 0.
-func percent(part, whole float64) string {
-	switch p := part * 100 / whole; {
-	case p > 0 && p < 1:
-		return "<1%"
-	case p > 99 && p < 100:
-		return "99%"
-	default:
-		return strconv.FormatFloat(p, 'f', 0, 64) + "%"
-	}
 }

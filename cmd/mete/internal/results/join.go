@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/metehq/mete/cmd/mete/internal/progress"
 	"github.com/metehq/mete/cmd/mete/internal/record"
 )
 
@@ -87,7 +88,7 @@ func (in *Input) reportJoin(x *index, records int64) {
 	}
 	s := fmt.Sprintf("%s of %s, %s", plural(records, "record"), plural(int64(len(in.Paths)), "file"), plural(int64(len(x.rows)), "id"))
 	if several > 0 {
-		s += fmt.Sprintf("; %s in several files, of which the last record counts", count(several))
+		s += fmt.Sprintf("; %s in several files, of which the last record counts", progress.Count(several))
 	}
 	in.notice("joined %s", s)
 }

@@ -35,10 +35,10 @@ func (s *Stats) WriteText(w io.Writer, width int, ascii bool) error {
 	total := s.Total
 	t.entry("records", total.outcomes())
 	t.entry("status", total.statuses())
-	t.entry("attempts", fmt.Sprintf("%s · retries %s · 429 %s", count(total.Attempts), count(total.Retries), count(total.Throttled)))
+	t.entry("attempts", fmt.Sprintf("%s · retries %s · 429 %s", progress.Count(total.Attempts), progress.Count(total.Retries), progress.Count(total.Throttled)))
 	if total.starts.n > 1 {
 		most := total.starts.most(time.Second, time.Minute)
-		t.entry("rate", fmt.Sprintf("mean %s · most in any second %s · in any minute %s", rateText(total.starts.mean()), count(most[0]), count(most[1])))
+		t.entry("rate", fmt.Sprintf("mean %s · most in any second %s · in any minute %s", rateText(total.starts.mean()), progress.Count(most[0]), progress.Count(most[1])))
 	}
 	if q := total.latency.quantiles(); q.Count > 0 {
 		t.entry("latency", fmt.Sprintf("p50 %s · p90 %s · p95 %s · p99 %s · max %s", span(q.P50), span(q.P90), span(q.P95), span(q.P99), span(q.Max)))
@@ -87,7 +87,7 @@ func (s *Stats) headline() string {
 	}
 	h := what + ": " + plural(s.Total.Records, "record")
 	if s.Runs > 1 {
-		h += fmt.Sprintf(" of %s runs", count(s.Runs))
+		h += fmt.Sprintf(" of %s runs", progress.Count(s.Runs))
 	}
 	if d := s.duration(); d > 0 {
 		h += ", " + span(d) + " from the first to the last"
@@ -116,7 +116,7 @@ func (t *Totals) outcomes() string {
 		return "0"
 	}
 	failed := t.Records - t.OK
-	return fmt.Sprintf("ok %s (%s) · failed %s", count(t.OK), percent(float64(t.OK), float64(t.Records)), count(failed))
+	return fmt.Sprintf("ok %s (%s) · failed %s", progress.Count(t.OK), progress.Percent(float64(t.OK)/float64(t.Records)), progress.Count(failed))
 }
 
 func (t *Totals) statuses() string {
@@ -129,7 +129,7 @@ func (t *Totals) statuses() string {
 		if code == 0 {
 			name = "none"
 		}
-		parts = append(parts, name+" × "+count(t.Statuses[code]))
+		parts = append(parts, name+" × "+progress.Count(t.Statuses[code]))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -139,9 +139,9 @@ func (t *Totals) costs() string {
 	var parts []string
 	for _, unit := range slices.Sorted(maps.Keys(t.Costs)) {
 		c := t.Costs[unit]
-		s := count(whole(c.True)) + " " + progress.Printable(unit)
+		s := progress.Count(whole(c.True)) + " " + progress.Printable(unit)
 		if c.Estimate != c.True {
-			s += " (estimated " + count(whole(c.Estimate)) + ")"
+			s += " (estimated " + progress.Count(whole(c.Estimate)) + ")"
 		}
 		parts = append(parts, s)
 	}
@@ -157,7 +157,7 @@ func (t *Totals) waitShares() string {
 	var parts []string
 	for _, bound := range t.bounds() {
 		s := t.Waits[bound]
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", progress.Printable(bound), percent(s, sum), span(time.Duration(min(s, 9e9)*1e9))))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", progress.Printable(bound), progress.Percent(s/sum), span(time.Duration(min(s, 9e9)*1e9))))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -181,7 +181,7 @@ func (t *Totals) bodies() string {
 	}
 	s := bytesText(t.Bytes)
 	if t.Truncated > 0 {
-		s += " · truncated " + count(t.Truncated)
+		s += " · truncated " + progress.Count(t.Truncated)
 	}
 	return s
 }
@@ -234,7 +234,7 @@ func (t *page) histogram(bs []progress.Bucket, total int64) {
 	most, digits := int64(1), 1
 	for _, b := range bs {
 		most = max(most, b.Count)
-		digits = max(digits, len(count(b.Count)))
+		digits = max(digits, len(progress.Count(b.Count)))
 	}
 	const name = 10
 	size := min(t.width-2-labels-name-1-1-digits-5, widestBar)
@@ -246,9 +246,9 @@ func (t *page) histogram(bs []progress.Bucket, total int64) {
 		bar := strings.Repeat(t.bar, cells) + strings.Repeat(" ", max(size-cells, 0))
 		share := ""
 		if b.Count > 0 {
-			share = percent(float64(b.Count), float64(total))
+			share = progress.Percent(float64(b.Count) / float64(total))
 		}
-		line := fmt.Sprintf("%s%s %s %*s %4s", strings.Repeat(" ", 2+labels), runewidth.FillRight(t.atMost+round(b.AtMost), name), bar, digits, count(b.Count), share)
+		line := fmt.Sprintf("%s%s %s %*s %4s", strings.Repeat(" ", 2+labels), runewidth.FillRight(t.atMost+round(b.AtMost), name), bar, digits, progress.Count(b.Count), share)
 		t.b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 }
@@ -270,7 +270,7 @@ func (t *page) errors(m map[string]*Kind) {
 	wide, digits := 0, 0
 	for _, k := range names {
 		wide = max(wide, runewidth.StringWidth(progress.Printable(k)))
-		digits = max(digits, len(count(m[k].Count)))
+		digits = max(digits, len(progress.Count(m[k].Count)))
 	}
 	for i, k := range names {
 		label := ""
@@ -282,7 +282,7 @@ func (t *page) errors(m map[string]*Kind) {
 			break
 		}
 		where := fmt.Sprintf("e.g. %s (%s:%d)", progress.Printable(m[k].Example), progress.Printable(m[k].File), m[k].Line)
-		line := fmt.Sprintf("  %-*s%s  %*s  ", labels, label, runewidth.FillRight(progress.Printable(k), wide), digits, count(m[k].Count))
+		line := fmt.Sprintf("  %-*s%s  %*s  ", labels, label, runewidth.FillRight(progress.Printable(k), wide), digits, progress.Count(m[k].Count))
 		t.b.WriteString(line + runewidth.Truncate(where, max(t.width-runewidth.StringWidth(line), len(t.cut)), t.cut) + "\n")
 	}
 }
@@ -294,12 +294,12 @@ func (t *page) groups(head string, gs []*Totals) {
 		of   func(*Totals) string
 	}
 	columns := []column{
-		{"records", func(g *Totals) string { return count(g.Records) }},
-		{"ok", func(g *Totals) string { return count(g.OK) }},
-		{"failed", func(g *Totals) string { return count(g.Records - g.OK) }},
-		{"429", func(g *Totals) string { return count(g.Throttled) }},
+		{"records", func(g *Totals) string { return progress.Count(g.Records) }},
+		{"ok", func(g *Totals) string { return progress.Count(g.OK) }},
+		{"failed", func(g *Totals) string { return progress.Count(g.Records - g.OK) }},
+		{"429", func(g *Totals) string { return progress.Count(g.Throttled) }},
 		{"mean", func(g *Totals) string { return rateText(g.starts.mean()) }},
-		{"max/s", func(g *Totals) string { return count(g.starts.most(time.Second)[0]) }},
+		{"max/s", func(g *Totals) string { return progress.Count(g.starts.most(time.Second)[0]) }},
 	}
 	for _, q := range []struct {
 		name string
