@@ -3,7 +3,6 @@ package mete
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -199,24 +198,4 @@ func TestMerge(t *testing.T) {
 		}
 		wg.Wait()
 	})
-}
-
-func ExampleFallback() {
-	primary, _ := New(Config{Name: "primary", Retry: Retry{Attempts: 2, Delay: time.Millisecond}})
-	spare, _ := New(Config{Name: "spare"})
-	place, err := Fallback(context.Background(), 3,
-		Choice[string]{Gate: primary, Do: func(context.Context) (string, error) { return "", errors.New("down") }},
-		Choice[string]{Gate: spare, Do: func(context.Context) (string, error) { return "Reykjavík", nil }},
-	)
-	fmt.Println(place, err)
-	// Output: Reykjavík <nil>
-}
-
-func ExampleMerge() {
-	var lookups Merge[string, string]
-	v, _, _ := lookups.Do(context.Background(), "Reykjavík", func(context.Context) (string, error) {
-		return "64.1, -21.9", nil
-	})
-	fmt.Println(v)
-	// Output: 64.1, -21.9
 }
