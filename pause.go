@@ -180,7 +180,8 @@ func (q *queue) stop(now time.Duration, o *Outcome) {
 }
 
 // Reopen ends a pause and a stop by an exhausted quota before their time, as
-// after the quota was raised. One call goes first to see.
+// after the quota was raised, and forgets what responses said of the quotas'
+// limits and remainders. One call goes first to see. It does not block.
 func (g *Gate) Reopen() {
 	g.mu.Lock()
 	now := g.now()

@@ -80,7 +80,7 @@ func semaphores() []comparison {
 			{"x/sync", crowd(syncSemaphore{xsync.NewWeighted(4)})},
 		},
 		target: target{kind: atMostOf, bound: 0.8},
-		why:    "Nobody passes the line at mete, and a channel lets whoever runs take what is free: strict order costs a hand-over for each permit that somebody waits for.",
+		why:    "Not traced. The two differ in the order: at mete nobody passes the line, and of a channel whoever runs takes what is free.",
 	})
 	return append(list, oneByOne()...)
 }
@@ -182,14 +182,14 @@ func oneByOne() []comparison {
 			mete:   contender{"mete", turns(meteSemaphore{semaphore.New(1)}, throughput)},
 			peers:  []contender{{"x/sync", turns(syncSemaphore{xsync.NewWeighted(1)}, throughput)}},
 			target: target{kind: atLeastOf, bound: 1.2},
-			why:    "Of a turn of about 2.2 us the permit is held for 1.1; on one processor a turn takes 1.7 us, and what the second one adds is the runtime's waking of idle threads and their stealing, the same for both. Waiters kept with their channels for the next caller would make it 1.1-1.2x, but a channel cannot serve in a second synctest bubble.",
+			why:    "Measured: a turn takes about 2.2 us, of which the permit is held for 1.1, and 1.7 us on one processor; where the difference goes was not traced. With waiters that keep their channels for the next caller it was 1.1-1.2x, but a channel cannot serve in a second synctest bubble.",
 		},
 		{
 			name: "semaphore: 1 permit, 64 goroutines, 1 us held: Jain's index", unit: "",
 			mete:   contender{"mete", turns(meteSemaphore{semaphore.New(1)}, jain)},
 			peers:  []contender{{"x/sync", turns(syncSemaphore{xsync.NewWeighted(1)}, jain)}},
 			target: target{kind: atLeast, bound: 0.98},
-			why:    "A goroutine that the scheduler does not run does not come back to the line, and a busy machine has many of these.",
+			why:    "Not explained. It was seen on a busy machine, where a goroutine that the scheduler does not run does not come back to the line.",
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package metehttp_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -140,4 +141,37 @@ func ExampleStatusError() {
 	}
 	// Output:
 	// 429 7s true
+}
+
+// A request says by its context which lane it queues in, how many permits it
+// holds and what it costs.
+func ExampleWithCall() {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "Hello!") }))
+	defer srv.Close()
+	llm, err := mete.New(mete.Config{
+		Name:   "llm",
+		Limits: []mete.Limit{{Unit: "tokens", N: 1000, Per: 24 * time.Hour, Burst: 1000, Bucket: true}},
+		Lanes:  []mete.Lane{{Name: "chat", Weight: 4}, {Name: "batch", Weight: 1}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := &http.Client{Transport: metehttp.New(llm)}
+	defer client.CloseIdleConnections()
+
+	ctx := metehttp.WithCall(context.Background(), mete.Call{Lane: "batch", Weight: 2, Costs: map[string]int64{"tokens": 300}})
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println("permits:", llm.Stats().InUse, "tokens left:", llm.Stats().Limits[0].Free)
+	// Output: permits: 2 tokens left: 700
 }

@@ -92,8 +92,9 @@ func NewPool(perHost int) *http.Transport {
 
 type callKey struct{}
 
-// WithCall returns a context whose requests ask for the call's lane, weight
-// and costs.
+// WithCall returns a context whose requests ask for the call's lane, weight and
+// costs, and wait as it says. Each attempt and each redirect asks for them
+// anew. Its Wire does not matter: a Transport stamps starts where there is need.
 func WithCall(ctx context.Context, c mete.Call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
