@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -17,9 +16,7 @@ import (
 	"github.com/metehq/mete/cmd/mete/internal/input"
 	"github.com/metehq/mete/cmd/mete/internal/journal"
 	"github.com/metehq/mete/cmd/mete/internal/progress"
-	"github.com/metehq/mete/cmd/mete/internal/record"
 	"github.com/metehq/mete/cmd/mete/internal/runner"
-	"github.com/metehq/mete/cmd/mete/internal/template"
 )
 
 func newRunCommand() *cobra.Command {
@@ -232,31 +229,6 @@ func (j *runJob) run() error {
 	return j.end(signals, r.Summary(), res, flushed)
 }
 
-// interruptible is r, but a Read that waits ends with ctx: closing standard
-// input does not wake up who reads it. Nothing is read before the first Read.
-func interruptible(ctx context.Context, r io.Reader) io.Reader {
-	return &stdinReader{ctx: ctx, from: r}
-}
-
-type stdinReader struct {
-	ctx  context.Context
-	from io.Reader
-	pipe *io.PipeReader
-}
-
-func (s *stdinReader) Read(p []byte) (int, error) {
-	if s.pipe == nil {
-		r, w := io.Pipe()
-		s.pipe = r
-		context.AfterFunc(s.ctx, func() { r.CloseWithError(os.ErrClosed) })
-		go func() {
-			_, err := io.Copy(w, s.from)
-			w.CloseWithError(err)
-		}()
-	}
-	return s.pipe.Read(p)
-}
-
 // close forces what is written to the disk. The runner has tried again for
 // long enough what the disk refuses.
 func (j *runJob) close(hard context.Context, out *journal.Journal) error {
@@ -300,112 +272,6 @@ func (j *runJob) name() string {
 	return fmt.Sprintf("%d files", len(j.args))
 }
 
-// check reads the whole input before anything is sent.
-func (j *runJob) check(ctx context.Context) (int64, error) {
-	sum, err := input.Scan(ctx, j.args, j.input)
-	if err != nil {
-		if ctx.Err() != nil {
-			return 0, &exitError{code: 130}
-		}
-		return 0, inputError(err)
-	}
-	return j.checked(&sum)
-}
-
-// tryOut is a dry run.
-func (j *runJob) tryOut(ctx context.Context) error {
-	if j.scan {
-		sum, err := input.Scan(ctx, j.args, j.input)
-		if ctx.Err() != nil {
-			return &exitError{code: 130}
-		}
-		if err != nil {
-			return inputError(err)
-		}
-		if _, err := j.checked(&sum); err != nil {
-			return err
-		}
-		return j.dryRun(&sum, true)
-	}
-	source, err := input.Open(j.args, interruptible(ctx, j.stdin), j.input)
-	if err != nil {
-		return inputError(err)
-	}
-	defer source.Close()
-	sum, err := source.Sum(ctx)
-	if ctx.Err() != nil {
-		return &exitError{code: 130}
-	}
-	if err != nil {
-		return inputError(err)
-	}
-	if _, err := j.checked(&sum); err != nil {
-		return err
-	}
-	return j.dryRun(&sum, false)
-}
-
-// checked says what is wrong with the rows, if that ends the run, and how many
-// there are.
-func (j *runJob) checked(sum *input.Summary) (int64, error) {
-	if sum.ErrorCount > 0 && j.flags.onBadRow == "fail" {
-		alike, shown := map[string]int{}, int64(0)
-		for _, e := range sum.Errors {
-			if alike[e.Message]++; alike[e.Message] > 3 {
-				continue // what is wrong with all rows need not be said of each
-			}
-			shown++
-			fmt.Fprintln(j.stderr, j.mask(e.Error()))
-			if d := e.Detail(); d != "" {
-				fmt.Fprintln(j.stderr, j.mask(d))
-			}
-		}
-		if n := sum.ErrorCount - shown; n > 0 {
-			fmt.Fprintf(j.stderr, "and %d more\n", n)
-		}
-		return 0, &exitError{exitUsage, fmt.Errorf("%w; nothing was sent (--on-bad-row emit goes on without them)", sum.Err())}
-	}
-	if j.flags.onBadRow == "emit" {
-		return sum.Rows + sum.ErrorCount, nil
-	}
-	return sum.Rows, nil
-}
-
-func inputError(err error) error {
-	if t, ok := errors.AsType[*template.Error](err); ok && t.Detail() != "" {
-		err = fmt.Errorf("%w\n%s", err, t.Detail())
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = fmt.Errorf("%s: %w", e.Path, e.Err)
-	}
-	return &exitError{exitUsage, err}
-}
-
-// checkChanges refuses a resume whose rows are not those that were sent, before
-// anything is: with an id that is kept, the answer would be to another request.
-func (j *runJob) checkChanges(ctx context.Context, out *journal.Journal) error {
-	if !j.scan || j.how.OnChange != "fail" || out.Resumed().Rows == 0 {
-		return nil
-	}
-	source, err := input.Open(j.args, nil, j.input)
-	if err != nil {
-		return inputError(err)
-	}
-	defer source.Close()
-	for row, err := range source.Rows() {
-		if ctx.Err() != nil {
-			return &exitError{code: 130}
-		}
-		if err != nil {
-			continue // a bad row: what becomes of it is said elsewhere
-		}
-		if runner.Changed(out, row) {
-			return &exitError{exitLocked, errors.New(j.mask(runner.ChangedError(row).Error()) + "; nothing was sent")}
-		}
-	}
-	return nil
-}
-
 // open opens the output.
 func (j *runJob) open() (*journal.Journal, error) {
 	if j.flags.output == "" {
@@ -442,113 +308,4 @@ func (j *runJob) open() (*journal.Journal, error) {
 		code = exitLocked
 	}
 	return nil, &exitError{code, err}
-}
-
-// end prints the summary and turns how the run ended into an exit code.
-func (j *runJob) end(signals *signals, s progress.Summary, res runner.Result, flushed error) error {
-	code, how, err := exitOK, "finished", error(nil)
-	gone := errors.Is(res.Err, journal.ErrReaderGone) || errors.Is(flushed, journal.ErrReaderGone)
-	switch {
-	case gone:
-		code, how = 141, "the reader of the output has gone"
-	case signals.code() != 0:
-		code, how = signals.code(), "interrupted"
-	case policyStop(res.Err) != nil && flushed == nil:
-		err = res.Err
-		code, how = exitPolicy, "stopped"
-	case res.Err != nil || flushed != nil:
-		err = res.Err
-		if _, lost := errors.AsType[*journal.UnwrittenError](flushed); lost || err == nil {
-			err = flushed
-		}
-		code, how = exitIO, "stopped"
-		if _, ok := errors.AsType[*input.RowError](err); ok {
-			code = exitUsage
-		}
-		if _, ok := errors.AsType[*runner.ChangedRow](err); ok {
-			code = exitLocked
-		}
-	case len(res.Parked) > 0 && (res.Unfinished > 0 || s.Rows.Failed > 0):
-		code, how = exitProvider, "stopped: "+strings.Join(res.Parked, "; ")
-		if j.flags.quiet { // otherwise it is said twice already
-			err = errors.New(strings.Join(res.Parked, "; "))
-		}
-	case len(res.Spent) > 0 && (res.Unfinished > 0 || s.Rows.Failed > 0):
-		code, how = exitPolicy, "stopped: "+strings.Join(res.Spent, "; ")
-	case s.Rows.Failed > 0 || res.Bad > 0:
-		code = exitFailed
-	}
-	s.Name, s.End, s.Output = j.name(), how, j.flags.output
-	if res.Unfinished > 0 || (code != exitOK && code != exitFailed) {
-		s.Resume = j.resumeCommand(res.Unfinished == 0 && s.Rows.Failed > 0)
-	}
-	if !j.flags.quiet && !gone {
-		switch j.flags.summary {
-		case "text":
-			if !j.display.IsTerminal || j.options.Render != nil {
-				fmt.Fprintln(j.stderr) // apart from the lines above
-			}
-			_ = s.WriteText(j.stderr, j.display.Width())
-		case "json":
-			_ = s.WriteJSON(j.stderr)
-		}
-	}
-	if j.options.Render != nil && !j.flags.quiet {
-		fmt.Fprintln(j.stderr, "\nAdd -o FILE to keep the responses, and to make the run resumable.")
-	}
-	if err != nil {
-		err = errors.New(j.mask(err.Error()))
-	}
-	if code == exitOK {
-		return nil
-	}
-	return &exitError{code, err}
-}
-
-// policyStop is the error of a bound that ended the run, or nil.
-func policyStop(err error) error {
-	if s, ok := errors.AsType[*runner.Stopped](err); ok {
-		return s
-	}
-	return nil
-}
-
-// resumeCommand is what to type to go on, with rows that failed if failed is set;
-// empty if the run had no output file.
-func (j *runJob) resumeCommand(failed bool) string {
-	if j.flags.output == "" {
-		return ""
-	}
-	words := []string{"mete"}
-	resume := false
-	failed = failed && !j.bounds.retryFailed
-	for _, a := range os.Args[1:] {
-		switch a {
-		case "--overwrite":
-			continue
-		case "--resume":
-			resume = true
-		}
-		words = append(words, shellQuote(a))
-	}
-	if !resume {
-		words = append(words, "--resume")
-	}
-	if failed {
-		words = append(words, "--retry-failed")
-	}
-	return j.mask(strings.Join(words, " "))
-}
-
-// render is how a record is shown to a person: one short line.
-func render(dst []byte, r *record.Record) []byte {
-	status := fmt.Sprint(r.Status)
-	if r.Status == 0 {
-		status = "---"
-	}
-	dst = fmt.Appendf(dst, "%s  %-6s %s  %d B  %.0f ms", status, r.Method, progress.Printable(r.URL), max(r.BodyBytes, int64(len(r.Body))), float64(r.Latency)/1e6)
-	if r.Error != nil {
-		dst = fmt.Appendf(dst, "  %s: %s", r.Error.Kind, progress.Printable(r.Error.Message))
-	}
-	return append(dst, '\n')
 }
