@@ -107,29 +107,41 @@ func space(body []byte, i int) int {
 // endOfValue returns the index after the JSON value at i, or -1 if it does not
 // end. What is inside is not checked.
 func endOfValue(body []byte, i int) int {
-	depth := 0
-	for i < len(body) {
+	if i == len(body) {
+		return -1
+	}
+	switch body[i] {
+	case '"':
+		return endOfString(body, i+1)
+	case '{', '[':
+		return endOfNest(body, i+1)
+	}
+	for ; i < len(body); i++ {
 		switch body[i] {
-		case '"':
-			if i = endOfString(body, i+1); i < 0 || depth == 0 {
-				return i
+		case ',', '}', ']':
+			return i
+		}
+	}
+	return -1
+}
+
+// endOfNest is endOfValue of what is inside an array or object.
+func endOfNest(body []byte, i int) int {
+	for depth := 1; i < len(body); {
+		c := body[i]
+		i++
+		switch {
+		case c == '"':
+			if i = endOfString(body, i); i < 0 {
+				return -1
 			}
-			continue
-		case '{', '[':
+		case c|0x20 == '{': // or [
 			depth++
-		case '}', ']':
+		case c|0x20 == '}': // or ]
 			if depth--; depth == 0 {
-				return i + 1
-			}
-			if depth < 0 {
-				return i // the end of a number, a word or nothing
-			}
-		case ',':
-			if depth == 0 {
 				return i
 			}
 		}
-		i++
 	}
 	return -1
 }
@@ -137,7 +149,16 @@ func endOfValue(body []byte, i int) int {
 // endOfString returns the index after the quote that ends the string whose
 // content begins at i, or -1.
 func endOfString(body []byte, i int) int {
-	for from := i; ; {
+	for short := min(i+32, len(body)); i < short; i++ {
+		switch body[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	// A long one is searched for a quote that is not escaped.
+	for from := i; i < len(body); {
 		n := bytes.IndexByte(body[i:], '"')
 		if n < 0 {
 			return -1
@@ -151,4 +172,5 @@ func endOfString(body []byte, i int) int {
 			return i
 		}
 	}
+	return -1
 }
