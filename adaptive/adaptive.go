@@ -49,8 +49,8 @@ const (
 	Success
 	// Throttled is a refusal for a quota: 429, or 503 with Retry-After.
 	Throttled
-	// Failed is a provider that could not: 502, 503, 504, a timeout, no
-	// connection.
+	// Failed is a provider that could not: 502, 503, 504, a timeout, a
+	// connection that broke.
 	Failed
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/metehq/mete/internal/race"
 	"github.com/metehq/mete/rate"
 )
 
@@ -303,7 +304,7 @@ func TestKeyedAnnouncedTimeSuffices(t *testing.T) {
 // force is forgotten, and what is idle makes room (mholt/caddy-ratelimit#44).
 func TestAMillionKeysForgetOnlyWhatIsIdle(t *testing.T) {
 	n := 1_000_000
-	if raceDetector { // it is one goroutine: nothing races, all is slow
+	if race.Enabled {
 		n /= 10
 	}
 	bubble(t, func(t *testing.T) {

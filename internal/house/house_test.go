@@ -35,6 +35,7 @@ var above = map[string][]string{
 
 	"internal/peertest/rate":      {"rate"},
 	"internal/peertest/semaphore": {"semaphore"},
+	"internal/race":               nil,
 	"internal/simulate":           {"adaptive"},
 }
 

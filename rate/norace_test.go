@@ -1,5 +1,0 @@
-//go:build !race
-
-package rate_test
-
-const raceDetector = false
