@@ -24,6 +24,9 @@ func (d *decoder) concurrency(n *node, to *Settings) {
 	case n.kind == text && n.text == unlimited:
 		to.Concurrency, to.Adaptive = 0, nil
 		return
+	case n.kind == text && !strings.Contains(n.text, "${") && !wholeNumber.MatchString(n.text):
+		d.errorf(n, "concurrency must be a whole number, auto or unlimited, not %q", n.text)
+		return
 	}
 	c, ok := d.count(n, "concurrency", 0)
 	if !ok {
