@@ -10,7 +10,8 @@
 //     trips, at multiples of 10 s of the wall clock, so that all processes that
 //     call a provider drain together and none measures the others' queues.
 //   - Latency does not lower the limit while throughput is down too: then the
-//     latency is not of our making.
+//     latency is not of our making, or the provider has lost capacity. A drain
+//     out of turn tells.
 //   - Failures are paid from a budget of 2 % and a few more. When it is used up
 //     the limit falls by the share that failed, once per round trip.
 //   - The permit of a failed call comes back no sooner than if the call had
@@ -220,7 +221,11 @@ func (l *Limiter) windowDue() time.Duration {
 	}
 	if l.drain.active {
 		if w.calls >= enough {
-			return w.start + duration(4*l.trip())
+			trips := 4.0
+			if l.drain.early {
+				trips = 3
+			}
+			return w.start + duration(trips*l.trip())
 		}
 		return w.start + duration(8*l.trip())
 	}

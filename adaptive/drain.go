@@ -23,6 +23,8 @@ type drain struct {
 	halved int
 	best   summary // the last one that was clearly lower than those before
 	done   bool    // there has been one
+	doubt  bool    // the guard held in the last window
+	early  bool    // this one, or the last, was begun by doubt, not by the clock
 }
 
 // schedule finds the next multiple of the period. Periods are powers of two
@@ -71,7 +73,9 @@ func (l *Limiter) startDrain(now time.Duration) {
 		least /= 3
 	}
 	d.schedule(now, least)
-	if was == 0 || was > now || now-was > duration(2*l.mean) {
+	due := was > 0 && was <= now && now-was <= duration(2*l.mean)
+	doubt := d.doubt && !d.early && !d.rare()
+	if !due && !doubt {
 		return
 	}
 	if l.limit < 4 || l.growing() || !l.baseline.known || l.last.n == 0 ||
@@ -79,8 +83,12 @@ func (l *Limiter) startDrain(now time.Duration) {
 		l.permits(l.limit/2) > int(0.75*l.limit) {
 		return
 	}
-	*d = drain{wall: d.wall, due: d.due, period: d.period, done: d.done, active: true, began: now, limit: l.limit / 2}
-	l.window.close(duration(l.settling()))
+	*d = drain{wall: d.wall, due: d.due, period: d.period, done: d.done, early: !due, active: true, began: now, limit: l.limit / 2}
+	settle := duration(l.settling())
+	if !due {
+		settle = 0 // throughput is what it will be as soon as fewer are in flight
+	}
+	l.window.close(settle)
 	l.window.pass(now, l.inFlight, l.Limit())
 }
 
@@ -104,6 +112,16 @@ func (l *Limiter) endDrain() {
 func (l *Limiter) judgeDrain(now time.Duration, s summary) {
 	d, b := &l.drain, &l.baseline
 	if s.n < 5 && d.halved == 0 {
+		l.endDrain()
+		return
+	}
+	if d.early {
+		// If half the calls get as much done, the rest did but queue: the provider
+		// can do less than it could. The baseline is not measured, since others
+		// have not drained with this one.
+		if s.throughput > 0.75*l.last.throughput {
+			l.throughput = throughput{}
+		}
 		l.endDrain()
 		return
 	}

@@ -47,6 +47,7 @@ func (l *Limiter) close(now time.Duration) {
 		return
 	}
 	l.observe(s)
+	l.drain.doubt = false
 	before := l.limit
 	switch {
 	case l.cfg.Algorithm == AIMD:
@@ -206,7 +207,7 @@ func (l *Limiter) shrink(s summary, q, target float64) {
 	g.starting, g.run = false, 0
 	t := &l.throughput
 	if !l.cfg.Without.Guard && t.down(s, l.limit) {
-		l.reason = Guard
+		l.reason, l.drain.doubt = Guard, q > 2*target && t.lost()
 		return
 	}
 	limit := l.limit - min(gain*(q-target), l.limit/2)

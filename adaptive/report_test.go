@@ -269,3 +269,22 @@ func TestFixedNumberOfWorkersIsLimited(t *testing.T) {
 		t.Errorf("50 workers at 8 servers have a limit of %.1f", n)
 	}
 }
+
+// A provider that suddenly has half its capacity looks like calls that take
+// longer for reasons outside: as many in flight, half the throughput, twice the
+// latency. Only a drain tells, and one every ten seconds came too late.
+func TestLostCapacityIsNoticedWithinSeconds(t *testing.T) {
+	for _, at := range []time.Duration{21 * time.Second, 23 * time.Second, 25 * time.Second} {
+		s := newStation(Config{}, 1, 32, 1000)
+		s.latency = constant(50 * time.Millisecond)
+		s.run(at)
+		if n := s.l.Limit(); n < 32 || n > 48 {
+			t.Fatalf("with 32 servers the limit is %d", n)
+		}
+		s.servers, s.busy = 16, s.busy[:16]
+		s.run(at + 5*time.Second)
+		if n := s.l.limit; n < 16 || n > 26 {
+			t.Errorf("5 s after 16 of 32 servers are gone, at %v, the limit is %.1f: %+v", at, n, s.l.State())
+		}
+	}
+}

@@ -65,6 +65,10 @@ func (t *throughput) down(s summary, limit float64) bool {
 	return low && limit < 1.5*best.limit
 }
 
+// lost reports whether so much of the best throughput is gone that it is worth
+// a drain to see whose fault that is.
+func (t *throughput) lost() bool { return t.now.value < 0.7*t.greatest().rate }
+
 // average is an exponentially weighted mean that starts without a bias.
 type average struct{ value, weight float64 }
 
