@@ -57,9 +57,10 @@ func (d *diagnosis) binding(bound string) bool {
 	return len(d.blocked) > 0 && d.blocked[0].bound == bound && 2*d.blocked[0].time > d.all
 }
 
-// latency is the mean time for which permits were held lately, and before that;
-// 0 is not known.
+// latency is the mean time for which permits were held lately, or else ever,
+// and before that; 0 is not known.
 func (d *diagnosis) latency() (lately, earlier time.Duration) {
+	lately = d.now.Latency()
 	if n := d.now.Ended - d.before.Ended; n > 0 {
 		lately = (d.now.Held - d.before.Held) / time.Duration(n)
 	}
@@ -81,15 +82,23 @@ func (d *diagnosis) closed() string {
 	case d.now.Breaker != "" && d.now.Breaker != "closed":
 		return fmt.Sprintf("The circuit breaker is %s: the provider fails. Look at its errors; calls go on by themselves when a probe succeeds.", d.now.Breaker)
 	case d.now.Paused > 0 && !over:
-		return fmt.Sprintf("Paused for another %v: the provider asked to stay away. If that is often so, its limit is lower than the one given here, or somebody else uses it.", d.now.Paused.Round(time.Millisecond))
+		return fmt.Sprintf("Paused for another %v: the provider asked to stay away. If that is often so, %s.", d.now.Paused.Round(time.Millisecond), d.tighter())
 	}
 	return ""
+}
+
+// tighter says what to do about a provider that asks to stay away.
+func (d *diagnosis) tighter() string {
+	if len(d.now.Limits) == 0 {
+		return "give its limit here, so that it need not ask"
+	}
+	return "its limit is lower than the one given here, or somebody else uses it"
 }
 
 // stuck finds permits that do not come back.
 func (d *diagnosis) stuck() string {
 	s := d.now
-	if s.Concurrency == 0 || s.InUse < s.Concurrency || s.Waiting == 0 || s.Ended != d.before.Ended || d.attempts > 0 || d.time < time.Second {
+	if s.Concurrency == 0 || s.InUse < s.Concurrency || s.Waiting == 0 || s.Ended != d.before.Ended || d.attempts > 0 || d.time < max(time.Second, 3*s.Latency()) {
 		return ""
 	}
 	text := fmt.Sprintf("All %d permits are in use, and none came back for %v: they are leaked, or the provider does not answer.", s.Concurrency, d.time.Round(time.Millisecond))
@@ -99,18 +108,37 @@ func (d *diagnosis) stuck() string {
 	return text + " Set Config.Timeout for a provider that hangs, and Config.FindLeaks to see where permits were taken."
 }
 
-// processor finds a process that has no processor left.
+// processor finds a process that has no processor left: it keeps all of them
+// busy, or, where other processes do that, its goroutines wait for one in more
+// than half of the time of all calls.
 func (d *diagnosis) processor() string {
-	all := time.Duration(d.now.Processors) * d.time
-	used := d.now.CPU - d.before.CPU
+	used, wait := d.now.CPU-d.before.CPU, d.now.Ready-d.before.Ready
 	if d.before.At.IsZero() {
-		used = d.now.CPU - d.now.cpuAtStart
+		used, wait = d.now.CPU-d.now.start.cpu, d.now.Ready-d.now.start.ready
 	}
-	if d.now.CPU == 0 || all == 0 || used < all*9/10 || d.limited() {
+	all := time.Duration(d.now.Processors) * d.time
+	if all == 0 || d.limited() {
 		return ""
 	}
-	return fmt.Sprintf("This machine is the bound: the process keeps %.1f of %d processors busy. Make the work on each answer cheaper, or use more machines; more permits change nothing.",
-		float64(used)/float64(d.time), d.now.Processors)
+	const remedy = "Make the work on each answer cheaper, or use more machines; more permits change nothing."
+	busy := fmt.Sprintf("%.1f of %d processors", float64(used)/float64(d.time), d.now.Processors)
+	if d.now.Processors == 1 {
+		busy = fmt.Sprintf("%.2f of its only processor", float64(used)/float64(d.time))
+	}
+	if used >= all*9/10 {
+		return "This machine is the bound: the process keeps " + busy + " busy. " + remedy
+	}
+	latency, _ := d.latency()
+	calls := float64(d.attempts) * float64(latency) / float64(d.time) // in flight, by Little's law
+	ready := float64(wait) / float64(d.time)
+	if ready < 1 || calls == 0 || 2*ready < calls {
+		return ""
+	}
+	if used < all*3/4 {
+		busy += ", others use the rest"
+	}
+	return fmt.Sprintf("This machine is the bound: about %.0f goroutines that could run wait for a processor, with %.0f calls in flight; the process gets %s. %s",
+		ready, calls, busy, remedy)
 }
 
 // limited reports whether a limit was binding.
@@ -152,7 +180,9 @@ func (d *diagnosis) waited() string {
 	case len(d.blocked) == 0 && d.attempts == 0:
 		return "Idle: nothing was asked for."
 	case len(d.blocked) == 0, 20*d.all < d.time:
-		return fmt.Sprintf("Nothing waited: %d calls started as they came. The callers set the pace; to go faster, ask for more at once.", d.attempts)
+		return fmt.Sprintf("Nothing waited: %d calls started as they came. The callers, or the input, set the pace; to go faster, bring more at once.", d.attempts)
+	case 2*d.all < d.time:
+		return fmt.Sprintf("Calls waited in %.0f %% of the time only, mostly for %s; else the callers, or the input, set the pace.", 100*float64(d.all)/float64(d.time), d.blocked[0].bound)
 	case 2*d.blocked[0].time <= d.all:
 		return "No single bound: the waits are shared by " + d.shares() + "."
 	}
@@ -160,7 +190,7 @@ func (d *diagnosis) waited() string {
 	case boundNames[boundSemaphore]:
 		return d.semaphore()
 	case boundNames[boundPause]:
-		return fmt.Sprintf("Calls waited for pauses: the provider asked to stay away, and opens step by step (%.0f %% of the rate is in force). Its limit is lower than the one given here, or somebody else uses it.", 100*d.now.Rate)
+		return fmt.Sprintf("Calls waited for pauses: the provider asked to stay away, and opens step by step (%.0f %% of the rate is in force). If that is often so, %s.", 100*d.now.Rate, d.tighter())
 	case boundNames[boundBreaker]:
 		return "Calls waited for the circuit breaker: the provider failed. Look at its errors."
 	case boundNames[boundStore]:
@@ -192,6 +222,9 @@ func (d *diagnosis) semaphore() string {
 		return d.adaptive()
 	case n == 0:
 		return "Calls waited for permits of their lane. Raise its cap."
+	case lately > 0 && d.now.Oldest > max(10*lately, time.Second):
+		return fmt.Sprintf("All %d permits were in use, and one is probably leaked: it has been held for %v, where calls take %s. It was taken at %s.",
+			n, d.now.Oldest.Round(time.Millisecond), span(lately), d.now.OldestAt)
 	case earlier > 0 && 2*lately > 3*earlier:
 		return fmt.Sprintf("All %d permits were in use, and the provider slowed down: calls take %s, %.1f times the %s before. More permits would only wait there; look at the provider.",
 			n, span(lately), float64(lately)/float64(earlier), span(earlier))

@@ -3,6 +3,7 @@ package mete
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,7 @@ func TestDiagnose(t *testing.T) {
 		want string
 	}{
 		"idle":      {Config{}, func(*Gate) {}, "Idle"},
-		"callers":   {Config{Concurrency: 5}, func(g *Gate) { run(g, 3, time.Second) }, "The callers set the pace"},
+		"callers":   {Config{Concurrency: 5}, func(g *Gate) { run(g, 3, time.Second) }, "The callers, or the input, set the pace"},
 		"limit":     {Config{Concurrency: 50, Limits: []Limit{Per(10, time.Second)}}, func(g *Gate) { run(g, 50, time.Millisecond) }, "10/s set the pace, as it should"},
 		"semaphore": {Config{Concurrency: 2, Limits: []Limit{Per(1000, time.Second)}}, func(g *Gate) { run(g, 50, time.Second) }, "All 2 permits were in use"},
 		"paused":    {Config{}, func(g *Gate) { g.Pause(time.Minute) }, "Paused for another 1m0s"},
@@ -65,6 +66,16 @@ func TestDiagnose(t *testing.T) {
 // Each situation is staged for five seconds and told apart from the two
 // snapshots around them alone.
 func TestSituationsAreToldApart(t *testing.T) {
+	// run makes n calls at once and waits for them.
+	run := func(g *Gate, n int, took time.Duration) {
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				_ = Do(context.Background(), g, Call{Patient: true}, func(context.Context) error { time.Sleep(took); return nil })
+			})
+		}
+		wg.Wait()
+	}
 	const look = 5 * time.Second
 	// callers keep n calls asking; each is on the wire for took().
 	callers := func(t *testing.T, g *Gate, n int, took func() time.Duration) {
@@ -158,12 +169,49 @@ func TestSituationsAreToldApart(t *testing.T) {
 			func(t *testing.T, g *Gate) { callers(t, g, 1, fixed(time.Millisecond)) },
 			[]string{"All 3 permits are in use, and none came back for 5s", "The oldest has been held for 1m5s; it was taken at ", "diagnose_test.go:"},
 		},
+		"one of three permits leaked": {
+			Config{Concurrency: 3, FindLeaks: true},
+			func(t *testing.T, g *Gate) {
+				p, err := g.Acquire(t.Context(), Call{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(p.Release)
+				time.Sleep(time.Minute)
+			},
+			func(t *testing.T, g *Gate) { callers(t, g, 4, fixed(20*time.Millisecond)) },
+			[]string{"All 3 permits were in use, and one is probably leaked: it has been held for 1m5s, where calls take 20ms", "diagnose_test.go:"},
+		},
+		"slow calls are not lost ones": {
+			Config{Concurrency: 1}, nil,
+			func(t *testing.T, g *Gate) {
+				callers(t, g, 2, fixed(4*time.Second))
+				time.Sleep(6 * time.Second)
+			},
+			[]string{"All 1 permits were in use: no limit is near."},
+		},
+		"waits in a part of the time": {
+			Config{Concurrency: 2}, nil,
+			func(t *testing.T, g *Gate) {
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					for ctx.Err() == nil {
+						run(g, 4, 100*time.Millisecond) // two of them wait for 100 ms
+						_ = sleep(ctx, 300*time.Millisecond)
+					}
+				}()
+				t.Cleanup(func() { cancel(); <-done })
+			},
+			[]string{"Calls waited in 20 % of the time only, mostly for semaphore; else the callers, or the input, set the pace."},
+		},
 		"producer": {
 			Config{Concurrency: 16, Limits: []Limit{Per(50, time.Second)}}, nil,
 			func(t *testing.T, g *Gate) {
 				callers(t, g, 1, fixed(100*time.Millisecond))
 			},
-			[]string{"Nothing waited: 5", "The callers set the pace; to go faster, ask for more at once."},
+			[]string{"Nothing waited: 5", "The callers, or the input, set the pace; to go faster, bring more at once."},
 		},
 		"back-off": {
 			Config{Concurrency: 2, Retry: Retry{Attempts: 4, Delay: time.Second}}, nil,
@@ -223,12 +271,33 @@ func TestProcessorIsTheBound(t *testing.T) {
 	if got := Diagnose(before, now); !strings.HasPrefix(got, "All 8 permits were in use") {
 		t.Error(got)
 	}
+	// Where other processes use the machine its goroutines wait: all but two of ten calls.
+	now.Blocked, now.Ended, now.Held = map[string]time.Duration{"semaphore": 5 * time.Second}, 1000, 50*time.Second
+	now.Ready = 40 * time.Second
+	if got := Diagnose(before, now); !strings.HasPrefix(got, "This machine is the bound: about 8 goroutines that could run wait for a processor, with 10 calls in flight; the process gets 0.4 of 2 processors, others use the rest.") {
+		t.Error(got)
+	}
+	now.Ready = 20 * time.Second
+	if got := Diagnose(before, now); !strings.HasPrefix(got, "All 8 permits were in use") {
+		t.Error(got)
+	}
 	used := processorTime()
 	for end := time.Now().Add(time.Minute); processorTime() == used && time.Now().Before(end); {
 		continue
 	}
 	if processorTime() <= used {
 		t.Error("the processor time of this process stands still")
+	}
+	waited := readProcessor().ready
+	for end := time.Now().Add(time.Minute); readProcessor().ready == waited && time.Now().Before(end); {
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(runtime.Gosched)
+		}
+		wg.Wait()
+	}
+	if readProcessor().ready <= waited {
+		t.Error("no goroutine of this process seems to wait for a processor")
 	}
 }
 

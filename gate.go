@@ -57,8 +57,8 @@ type Gate struct {
 	leaks    int64
 	lost     []*lease // leaked, not taken back yet
 	refused  map[Reason]int64
-	keep     *keeper       // durable state; nil without
-	cpu      time.Duration // of the process when the gate was made
+	keep     *keeper   // durable state; nil without
+	start    processor // when the gate was made
 }
 
 // New returns a gate for the provider that cfg describes. Its limits are clear
@@ -68,7 +68,7 @@ func New(cfg Config) (*Gate, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	g := &Gate{name: cfg.Name, base: time.Now(), cpu: processorTime(), refused: map[Reason]int64{}}
+	g := &Gate{name: cfg.Name, base: time.Now(), start: readProcessor(), refused: map[Reason]int64{}}
 	g.q.bound = noBound
 	g.q.blocked = make([]time.Duration, boundLimits)
 	g.configure(0, cfg)

@@ -66,9 +66,13 @@ type Stats struct {
 	// else together, on Processors processors; 0 where it is not known.
 	CPU        time.Duration
 	Processors int
+	// Ready is the time for which goroutines of this process could run and
+	// waited for a processor, all of them together: an estimate from every
+	// eighth wait, as the runtime takes it.
+	Ready time.Duration
 
-	age        time.Duration // of the gate
-	cpuAtStart time.Duration // of the process when the gate was made
+	age   time.Duration // of the gate
+	start processor     // when the gate was made
 }
 
 // LimitStats is a snapshot of one limit.
@@ -82,6 +86,7 @@ type LimitStats struct {
 
 // Stats returns a snapshot. It takes the gate's lock and allocates.
 func (g *Gate) Stats() Stats {
+	use := readProcessor()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
@@ -96,10 +101,11 @@ func (g *Gate) Stats() Stats {
 		Sent:        q.work.sent,
 		Conn:        q.work.conn,
 		Backoff:     q.work.backoff,
-		CPU:         processorTime(),
+		CPU:         use.cpu,
 		Processors:  runtime.GOMAXPROCS(0),
+		Ready:       use.ready,
 		age:         now,
-		cpuAtStart:  g.cpu,
+		start:       g.start,
 		Concurrency: g.permits(),
 		InUse:       int(q.inUse),
 		Waiting:     q.waiting,

@@ -47,7 +47,7 @@ type Snapshot struct {
 	// all waits, from 0 to 1.
 	Bound      string
 	BoundShare float64
-	// Diagnosis is what set the pace in the last ten seconds, in words.
+	// Diagnosis is what set the pace in the last three seconds, in words.
 	Diagnosis string
 
 	// P50 and P95 are the latency of recent calls, 0 if unknown.

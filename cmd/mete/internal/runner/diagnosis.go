@@ -6,6 +6,17 @@ import (
 	"github.com/metehq/mete"
 )
 
+// lately is what the gates said three seconds ago, or as soon after as it is
+// known: long enough for a verdict, and short enough for a change to be told
+// within five.
+func (t *Tally) lately(now time.Time) sample {
+	i := len(t.samples) - 1
+	for i > 0 && now.Sub(t.samples[i].at) < 3*time.Second {
+		i--
+	}
+	return t.samples[i]
+}
+
 // diagnosis says what set the pace between two looks at the gates; nil before
 // is since they were made. With several that were called it is that of the one
 // whose queue was blocked longest. It is empty if nothing was called.

@@ -219,7 +219,7 @@ func (n *Runner) Snapshot() progress.Snapshot {
 	}
 	s.P50, s.P95 = q.P50, q.P95
 	s.Bound, s.BoundShare = t.binding(sample{now, blocked, stats})
-	if first := t.samples[0]; now.Sub(first.at) > time.Second {
+	if first := t.lately(now); now.Sub(first.at) > time.Second {
 		s.Diagnosis = diagnosis(first.stats, stats)
 	}
 	return s
