@@ -9,6 +9,8 @@
 //	proof tokens   limits in requests and tokens together, against the stub's audit
 //	proof learn    Retry-After, quota headers and a spent quota, against the stub's audit
 //	proof tls      a cold start with slow handshakes
+//	proof adaptive -c auto beside fixed numbers, and when the provider changes
+//	proof diagnosis  what mete says in staged situations
 //	proof kill     kill -9 again and again, and every row once
 //
 // It starts its own servers on free ports of 127.0.0.1, ends only processes it
@@ -29,9 +31,10 @@ import (
 func main() {
 	proofs := map[string]func(context.Context, *report) error{
 		"nginx": nginxProof, "rates": ratesProof, "tls": tlsProof, "kill": killProof, "tokens": tokensProof, "learn": learnProof,
+		"adaptive": adaptiveProof, "diagnosis": diagnosisProof,
 	}
 	if len(os.Args) < 2 || proofs[os.Args[1]] == nil && os.Args[1] != "spin" {
-		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates [WORD]|tokens|learn|tls|kill")
+		fmt.Fprintln(os.Stderr, "usage: proof nginx|rates [WORD]|tokens|learn|tls|kill|adaptive|diagnosis")
 		os.Exit(2)
 	}
 	// The end of a reader, as in | head, ends what was started too.

@@ -90,6 +90,19 @@ func (s *server) audit() (a stub.Audit, err error) {
 	return a, json.NewDecoder(resp.Body).Decode(&a)
 }
 
+// fault changes the stub from now on.
+func (s *server) fault(body string) error {
+	resp, err := s.ctl.Post(s.url+"/stub/faults", "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode/100 != 2 {
+		return fmt.Errorf("fault %s: %s: %s", body, resp.Status, text)
+	}
+	return nil
+}
+
 func (s *server) reset() error {
 	resp, err := s.ctl.Post(s.url+"/stub/reset", "", nil)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // result is what of a record is looked at.
@@ -16,6 +17,9 @@ type result struct {
 	OK     bool
 	Status int
 	Bound  string
+	End    time.Time
+	// Latency is that of the last attempt, in milliseconds.
+	Latency float64 `json:"latency_ms"`
 }
 
 // readRecords reads an output file as anyone would: each line that is an
