@@ -106,7 +106,7 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		}
 		again := tries.Again(outcome)
 		queued(rec, before, tries)
-		if pause := p.gate.Stats().Paused; outcome.Throttled && p.spec.MaxPause > 0 && pause > p.spec.MaxPause {
+		if pause := p.pausedBy(outcome); p.spec.MaxPause > 0 && pause > p.spec.MaxPause {
 			r.discard(x)
 			if !again {
 				permit.Release()
@@ -131,6 +131,16 @@ func (r *run) attempts(rec *record.Record, p *provider, tries *mete.Tries, q *re
 		}
 		return permit, x, nil
 	}
+}
+
+// pausedBy is how long the provider stays closed after a throttle. Other
+// outcomes are not asked about: a snapshot for each row would cost more than
+// all the rest of its admission.
+func (p *provider) pausedBy(o mete.Outcome) time.Duration {
+	if !o.Throttled {
+		return 0
+	}
+	return p.gate.Stats().Paused
 }
 
 // queued sets the waits of a record to those of the hops before and of tries.
