@@ -78,7 +78,7 @@ func (a *Allowance) turn(now time.Duration) {
 	case r.Limit > 0 && r.Window > 0 && now-a.said < r.Window+2*Doubt:
 		r.Reset += (now-r.Reset)/r.Window*r.Window + r.Window
 		a.most, a.mark, a.looks = a.total+r.Limit, a.total, false
-		a.until = r.Reset
+		a.until = min(r.Reset, now+Doubt) // the window that follows is a guess, too
 	default:
 		a.Lift()
 	}
