@@ -30,25 +30,7 @@ func (j *runJob) check(ctx context.Context) (int64, error) {
 
 // tryOut is a dry run.
 func (j *runJob) tryOut(ctx context.Context) error {
-	if j.scan {
-		sum, err := input.Scan(ctx, j.args, j.input)
-		if ctx.Err() != nil {
-			return &exitError{code: 130}
-		}
-		if err != nil {
-			return inputError(err)
-		}
-		if _, err := j.checked(&sum); err != nil {
-			return err
-		}
-		return j.dryRun(&sum, true)
-	}
-	source, err := input.Open(j.args, interruptible(ctx, j.stdin), j.input)
-	if err != nil {
-		return inputError(err)
-	}
-	defer source.Close()
-	sum, err := source.Sum(ctx)
+	sum, err := j.sum(ctx)
 	if ctx.Err() != nil {
 		return &exitError{code: 130}
 	}
@@ -58,7 +40,20 @@ func (j *runJob) tryOut(ctx context.Context) error {
 	if _, err := j.checked(&sum); err != nil {
 		return err
 	}
-	return j.dryRun(&sum, false)
+	return j.dryRun(&sum, j.scan)
+}
+
+// sum reads the whole input, in advance if it can be read twice.
+func (j *runJob) sum(ctx context.Context) (input.Summary, error) {
+	if j.scan {
+		return input.Scan(ctx, j.args, j.input)
+	}
+	source, err := input.Open(j.args, interruptible(ctx, j.stdin), j.input)
+	if err != nil {
+		return input.Summary{}, err
+	}
+	defer source.Close()
+	return source.Sum(ctx)
 }
 
 // checked says what is wrong with the rows, if that ends the run, and how many
