@@ -189,7 +189,7 @@ func (q *queue) over(now time.Duration, p *Permit) {
 }
 
 // fate is what an outcome says about the number of calls in flight.
-func fate(o Outcome, ended bool) adaptive.Outcome {
+func fate(o *Outcome, ended bool) adaptive.Outcome {
 	switch {
 	case o.Throttled:
 		return adaptive.Throttled

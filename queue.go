@@ -208,13 +208,14 @@ func (q *queue) grant(now time.Duration, p *Permit) {
 	if p.paid = p.some[:0]; len(q.limits) > len(p.some) {
 		p.paid = make([]payment, 0, len(q.limits))
 	}
+	p.paid = p.paid[:len(q.limits)]
 	for i := range q.limits {
-		pay := payment{meter: q.limits[i].meter}
+		l, pay := &q.limits[i], &p.paid[i]
+		pay.meter = l.meter
 		if n := q.cost(p.costs(), i); n > 0 {
-			pay.charge = pay.meter.Take(now, n, !p.wire)
-			q.limits[i].taken += n
+			pay.charge = l.meter.Take(now, n, !p.wire)
+			l.taken += n
 		}
-		p.paid = append(p.paid, pay)
 	}
 	q.auto.granted(now, p, q.inUse)
 	q.pause.granted(p)

@@ -197,11 +197,12 @@ func (t *Tries) Refusal() error {
 // gate, and reports whether there is to be another. If so the permit has been
 // given back, and Next waits until it is time. If not the permit is still
 // held: release it when the call is done.
-func (t *Tries) Again(o Outcome) bool { return t.ended(o, false) }
+func (t *Tries) Again(o Outcome) bool { return t.ended(&o, false) }
 
 // ended is Again that also releases the permit after the last attempt if asked
-// to, under the same lock.
-func (t *Tries) ended(o Outcome, release bool) bool {
+// to, under the same lock. Outcomes go by pointer from here on: to copy one
+// that was only just written costs more than to look at it.
+func (t *Tries) ended(o *Outcome, release bool) bool {
 	g, p := t.gate, t.permit
 	t.last = o.Err
 	g.mu.Lock()
@@ -213,7 +214,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	at, closed := now, g.q.pause.until
 	switch {
 	case o.Terminal:
-		g.q.stop(now, &o)
+		g.q.stop(now, o)
 	case o.Throttled:
 		at = g.q.throttled(now, p, o.RetryAfter, o.Hinted)
 	case o.Answered:
@@ -221,7 +222,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 	}
 	switch {
 	case o.Quotas != nil || o.Answered && p.looks && len(g.q.learned.known) > 0:
-		g.q.learn(now, p, &o)
+		g.q.learn(now, p, o)
 	case o.Answered:
 		g.q.unread(p)
 	}
@@ -262,7 +263,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 			g.observeRefusal(t.refusal)
 		}
 		if obs.Ended != nil {
-			obs.Ended(Ending{Gate: g.name, Lane: p.lane.Name, Attempt: t.n, Outcome: o, Held: now - p.granted, Again: again})
+			obs.Ended(Ending{Gate: g.name, Lane: p.lane.Name, Attempt: t.n, Outcome: *o, Held: now - p.granted, Again: again})
 		}
 		returned = true
 	}
@@ -271,7 +272,7 @@ func (t *Tries) ended(o Outcome, release bool) bool {
 
 // result is what an outcome says about whether the provider works. A throttle
 // teaches a rate, and the end of the caller's context nothing.
-func result(o Outcome, ctx context.Context) breaker.Result {
+func result(o *Outcome, ctx context.Context) breaker.Result {
 	switch {
 	case o.Answered || o.Err == nil && !o.Throttled:
 		return breaker.Success
@@ -296,7 +297,7 @@ func (t *Tries) most(attempts int) int {
 }
 
 // decide says whether there is another attempt, and sets the back-off.
-func (t *Tries) decide(now time.Duration, at *time.Duration, o Outcome) bool {
+func (t *Tries) decide(now time.Duration, at *time.Duration, o *Outcome) bool {
 	g := t.gate
 	r := g.cfg.Load().Retry
 	if o.Err == nil && !o.Throttled || !o.Repeat || t.n >= t.most(r.Attempts) || t.ctx.Err() != nil {
@@ -413,7 +414,11 @@ func do(ctx context.Context, g *Gate, call Call, limit int, fn func(context.Cont
 		running = true
 		err = fn(t.attempt)
 		running = false
-		if t.ended(outcome(ctx, err), true) {
+		o := Outcome{Answered: true}
+		if err != nil {
+			o = outcome(ctx, err)
+		}
+		if t.ended(&o, true) {
 			continue
 		}
 		if t.refusal != nil {
@@ -423,11 +428,8 @@ func do(ctx context.Context, g *Gate, call Call, limit int, fn func(context.Cont
 	}
 }
 
-// outcome reads the error of a plain function.
+// outcome reads the error of a plain function that has failed.
 func outcome(ctx context.Context, err error) Outcome {
-	if err == nil {
-		return Outcome{Answered: true}
-	}
 	if t, ok := errors.AsType[*Throttled](err); ok {
 		return Outcome{Err: err, Throttled: true, RetryAfter: t.RetryAfter, Hinted: t.RetryAfter > 0, Repeat: !t.Terminal, Free: true, Terminal: t.Terminal}
 	}
