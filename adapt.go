@@ -125,7 +125,7 @@ func (a *auto) blocked(now time.Duration, bound int) {
 }
 
 // granted keeps the next start away by the limiter's rate.
-func (a *auto) granted(now time.Duration, p *Permit, inUse int64) {
+func (a *auto) granted(now time.Duration, f *flight, inUse int64) {
 	if a == nil {
 		return
 	}
@@ -133,20 +133,19 @@ func (a *auto) granted(now time.Duration, p *Permit, inUse int64) {
 		gap := time.Duration(float64(time.Second) / rate)
 		a.due = max(a.due, now-gap) + gap
 	}
-	if p.weight > 0 { // not a repetition under a permit that is held
-		a.sampled(now, p, inUse)
+	if f.weight > 0 { // not a repetition under a permit that is held
+		a.sampled(now, f, inUse)
 	}
 }
 
-// sampled begins the sample of a permit, at the wire if it is stamped there.
-func (a *auto) sampled(now time.Duration, p *Permit, inUse int64) {
+// sampled begins the sample of an attempt, at the wire if it is stamped there.
+func (a *auto) sampled(now time.Duration, f *flight, inUse int64) {
 	if a == nil {
 		return
 	}
-	s := &sample{limiter: a.limiter}
-	p.add().sample = s
-	if !p.wire {
-		s.start(now, inUse)
+	f.sample = &sample{limiter: a.limiter}
+	if !f.wire {
+		f.sample.start(now, inUse)
 	}
 }
 
@@ -173,15 +172,15 @@ func (s *sample) done(now time.Duration) time.Duration {
 	return s.limiter.Done(now, s.ticket, s.outcome)
 }
 
-// over ends the sample of a permit that is released, and frees its permits: at
+// over ends the sample of an attempt that is released, and frees its permits: at
 // once, or later for a call that failed sooner than calls succeed.
-func (q *queue) over(now time.Duration, p *Permit) {
-	free := p.sample().done(now)
+func (q *queue) over(now time.Duration, f *flight) {
+	free := f.sample.done(now)
 	if free <= now || q.auto == nil {
-		q.giveBack(p.lane, p.weight)
+		q.giveBack(f.lane, f.weight)
 		return
 	}
-	kept := keptBack{free, p.weight, p.lane}
+	kept := keptBack{free, f.weight, f.lane}
 	at, _ := slices.BinarySearchFunc(q.auto.kept, free, func(k keptBack, until time.Duration) int {
 		return int(max(min(k.until-until, 1), -1))
 	})

@@ -13,7 +13,7 @@ import (
 // in time is refused at once. The error is a *Rejected, ErrNested or
 // ErrInvalidCall, and nothing was charged.
 func (g *Gate) Acquire(ctx context.Context, call Call) (*Permit, error) {
-	p := &Permit{}
+	p := &Permit{gate: g}
 	if err := g.admit(ctx, &call, p, nil); err != nil {
 		return nil, err
 	}
@@ -43,43 +43,44 @@ func (g *Gate) admitted(p *Permit, attempt int) {
 // try is TryAcquire for a call that came at born: those that wait count only
 // if they are older.
 func (g *Gate) try(call Call, born time.Duration) (*Permit, bool) {
-	p := &Permit{}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.prepare(p, &call) != nil || g.q.closed || (g.q.waiting > 0 && g.q.head().born <= born) {
-		return nil, false
+	q := &g.q
+	f := q.board()
+	if g.prepare(f, &call, false) == nil && !q.closed && (q.waiting == 0 || q.head().born > born) {
+		now := g.now()
+		q.pace(now)
+		if r, _ := q.impossible(f.lane, f.weight, f.costs); r == "" {
+			bound, _ := q.check(now, f.lane, f.weight, f.costs)
+			if bound == noBound {
+				q.grant(now, f)
+				g.started(f, false)
+				return &Permit{g, f}, true
+			}
+			q.auto.blocked(now, bound)
+		}
 	}
-	now := g.now()
-	g.q.pace(now)
-	if r, _ := g.q.impossible(p.lane, p.weight, p.costs()); r != "" {
-		return nil, false
-	}
-	if bound, _ := g.q.check(now, p.lane, p.weight, p.costs()); bound != noBound {
-		g.q.auto.blocked(now, bound)
-		return nil, false
-	}
-	g.q.grant(now, p)
-	g.started(p, false)
-	return p, true
+	q.leave(f)
+	return nil, false
 }
 
-// prepare fills in what the call asks for.
-func (g *Gate) prepare(p *Permit, call *Call) error {
+// prepare fills in what the call asks for. A holder has its permits already.
+func (g *Gate) prepare(f *flight, call *Call, holder bool) error {
 	q := &g.q
 	if call.Weight < 0 {
 		return fmt.Errorf("%w: gate %s: weight %d", ErrInvalidCall, g.name, call.Weight)
 	}
-	p.gate, p.wire = g, call.Wire
-	if p.lane == nil || !p.lane.holders { // holders have a permit already
-		p.lane, p.weight = q.lanes[0], max(int64(call.Weight), 1)
+	f.wire = call.Wire
+	if f.lane = q.holders(); !holder {
+		f.lane, f.weight = q.lanes[0], max(int64(call.Weight), 1)
 		if call.Lane != "" {
-			p.lane = nil
+			f.lane = nil
 			for _, l := range q.lanes {
 				if l.Name == call.Lane && !l.holders && !l.gone {
-					p.lane = l
+					f.lane = l
 				}
 			}
-			if p.lane == nil {
+			if f.lane == nil {
 				return fmt.Errorf("%w: gate %s has no lane %q", ErrInvalidCall, g.name, call.Lane)
 			}
 		}
@@ -90,7 +91,7 @@ func (g *Gate) prepare(p *Permit, call *Call) error {
 				return fmt.Errorf("%w: gate %s: %d %s", ErrInvalidCall, g.name, n, unit)
 			}
 		}
-		p.add().costs = q.costs(call.Costs)
+		f.costs = q.costs(call.Costs)
 	}
 	return nil
 }
@@ -111,9 +112,9 @@ func (q *queue) costs(named map[string]int64) []int64 {
 
 // started books an attempt that was granted, whose time runs from now on. The
 // caller holds the lock.
-func (g *Gate) started(p *Permit, again bool) {
-	if d := g.cfg.Load().Timeout; d > 0 && p.attempt != nil {
-		p.attempt.deadline = p.granted - g.shift + d
+func (g *Gate) started(f *flight, again bool) {
+	if d := g.cfg.Load().Timeout; d > 0 {
+		f.deadline = f.granted - g.shift + d
 	}
 	g.attempts++
 	if !again {
@@ -124,52 +125,58 @@ func (g *Gate) started(p *Permit, again bool) {
 	}
 }
 
-// admit waits for the grant of p. again is set for a repeated attempt.
+// admit waits for the grant of p. again is set for a repeated attempt, and has
+// kept its permit where it holds one already.
 func (g *Gate) admit(ctx context.Context, call *Call, p *Permit, again *Tries) error {
 	if err := ctx.Err(); err != nil {
 		return g.reject(&Rejected{Reason: ended(err), Last: err}, again)
 	}
-	if _, nested := ctx.Value(held{g}).(*Permit); nested && p.lane == nil {
+	holder := again != nil && again.kept != nil
+	if _, nested := ctx.Value(held{g}).(*Permit); nested && !holder {
 		return fmt.Errorf("%w (gate %s)", ErrNested, g.name)
 	}
 	g.mu.Lock()
 	q := &g.q
-	if err := g.prepare(p, call); err != nil {
+	f := q.board()
+	if err := g.prepare(f, call, holder); err != nil {
+		q.leave(f)
 		g.mu.Unlock()
 		return err
 	}
 	now := g.now()
 	q.book(now)
 	q.pace(now)
-	if !q.closed && (q.waiting == 0 || p.lane.holders) {
-		if bound, _ := q.check(now, p.lane, p.weight, p.costs()); bound == noBound {
-			q.grant(now, p)
-			g.started(p, again != nil)
+	if !q.closed && (q.waiting == 0 || holder) {
+		if bound, _ := q.check(now, f.lane, f.weight, f.costs); bound == noBound {
+			q.grant(now, f)
+			g.started(f, again != nil)
+			p.flight = f
 			g.mu.Unlock()
 			return nil
 		}
 	}
-	return g.wait(ctx, now, call, p, again)
+	return g.wait(ctx, now, call, p, f, again)
 }
 
 // wait queues for the grant of p, which cannot be now. It releases the lock.
-func (g *Gate) wait(ctx context.Context, now time.Duration, call *Call, p *Permit, again *Tries) error {
+func (g *Gate) wait(ctx context.Context, now time.Duration, call *Call, p *Permit, f *flight, again *Tries) error {
 	q := &g.q
 	if q.closed {
-		return g.rejectAndUnlock(Draining, noBound, 0, again)
+		return g.rejectAndUnlock(f, Draining, noBound, 0, again)
 	}
-	if r, bound := q.impossible(p.lane, p.weight, p.costs()); r != "" {
-		return g.rejectAndUnlock(r, bound, 0, again)
+	if r, bound := q.impossible(f.lane, f.weight, f.costs); r != "" {
+		return g.rejectAndUnlock(f, r, bound, 0, again)
 	}
-	w := &waiter{lane: p.lane, weight: p.weight, costs: p.costs(), named: call.Costs, permit: p, born: now, again: again != nil, patient: call.Patient, maxPause: call.MaxPause, ready: make(chan struct{}, 1)}
+	w := &waiter{lane: f.lane, weight: f.weight, costs: f.costs, named: call.Costs, flight: f, born: now, again: again != nil, patient: call.Patient, maxPause: call.MaxPause, ready: make(chan struct{}, 1)}
 	if again != nil {
 		w.born = again.born
 	}
 	if r, bound, after := g.foresee(ctx, now, w, call.Patient, again != nil); r != "" {
-		return g.rejectAndUnlock(r, bound, after, again)
+		return g.rejectAndUnlock(f, r, bound, after, again)
 	}
 	w.blocked = append(make([]time.Duration, 0, len(q.blocked)), q.blocked...)
 	q.enqueue(w, again != nil)
+	p.flight = f
 	g.stepAndUnlock(now)
 
 	select {
@@ -193,18 +200,18 @@ func (g *Gate) giveUp(w *waiter, err error, again *Tries) error {
 	switch {
 	case w.queued:
 		g.q.remove(w)
-		w.permit.waits = g.q.waited(w)
+		w.flight.waits = g.q.waited(w)
 		r = ended(err)
 	case r == "":
 		g.attempts--
-		g.q.release(now, w.permit, true)
+		g.q.release(now, w.flight, true)
 		r = ended(err)
 	case r == Exhausted:
 		err = g.q.pause.why
 	default:
 		err = nil
 	}
-	waits := w.permit.Waits()
+	waits := *w.flight.waits
 	e := &Rejected{Reason: r, Bound: waits.Bound, Waited: waits.Queue(), RetryAfter: w.retryAfter, Last: err}
 	g.figures(e)
 	g.refused[r]++
@@ -280,13 +287,14 @@ func (g *Gate) foresee(ctx context.Context, now time.Duration, w *waiter, patien
 	return "", noBound, 0
 }
 
-func (g *Gate) rejectAndUnlock(r Reason, bound int, after time.Duration, again *Tries) error {
+func (g *Gate) rejectAndUnlock(f *flight, r Reason, bound int, after time.Duration, again *Tries) error {
 	e := &Rejected{Reason: r, Bound: g.q.boundName(bound), RetryAfter: after}
 	g.figures(e)
 	if r == Exhausted {
 		e.Last = g.q.pause.why
 	}
 	g.refused[r]++
+	g.q.leave(f)
 	g.mu.Unlock()
 	return g.reject(e, again)
 }

@@ -62,7 +62,7 @@ func AcquireAll(ctx context.Context, at ...At) (Permits, error) {
 	for wait := -1; ; {
 		if wait >= 0 {
 			t := Tries{gate: at[wait].Gate, born: max(born.Sub(at[wait].Gate.base), 0)}
-			p := &Permit{}
+			p := &Permit{gate: t.gate}
 			if err := t.gate.admit(ctx, &at[wait].Call, p, &t); err != nil {
 				if r, ok := errors.AsType[*Rejected](err); ok {
 					r.Waited = time.Since(born)

@@ -136,7 +136,7 @@ func (q *queue) recount() {
 		for w := l.first; w != nil; w = w.next {
 			if w.named != nil {
 				w.costs = q.costs(w.named)
-				w.permit.add().costs = w.costs
+				w.flight.costs = w.costs
 			}
 			for i := range q.limits {
 				l.ahead[i] += q.cost(w.costs, i)

@@ -139,7 +139,7 @@ func (g *Gate) stepAndUnlock(now time.Duration) {
 	g.q.wake = nil
 	for w := list; w != nil; w = w.chain {
 		if w.outcome == "" {
-			g.started(w.permit, w.again)
+			g.started(w.flight, w.again)
 		}
 	}
 	g.mu.Unlock()

@@ -152,3 +152,33 @@ func TestObserverPanics(t *testing.T) {
 		}
 	}
 }
+
+// The function of a call may give its permit back itself, as soon as it needs
+// no more of the provider: what follows of the call gives back nothing.
+func TestFunctionReleasesItsPermit(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGate(t, Config{Concurrency: 2, Timeout: time.Second, Retry: Retry{Attempts: 2, KeepPermit: keep}})
+			other, _ := g.TryAcquire(Call{})
+			runs := 0
+			err := Do(t.Context(), g, Call{}, func(ctx context.Context) error {
+				runs++
+				PermitFrom(ctx).Release()
+				if s := g.Stats(); s.InUse != 1 {
+					t.Errorf("%d in use after the release, want 1", s.InUse)
+				}
+				return errors.New("again")
+			})
+			if err == nil || runs != 2 {
+				t.Errorf("%d runs, %v", runs, err)
+			}
+			if s := g.Stats(); s.InUse != 1 || s.Misuse != 0 {
+				t.Errorf("%d in use, misuse %d; want 1 and 0", s.InUse, s.Misuse)
+			}
+			other.Release()
+			if s := g.Stats(); s.InUse != 0 {
+				t.Errorf("%d in use at the end", s.InUse)
+			}
+		})
+	}
+}

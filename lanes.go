@@ -64,6 +64,9 @@ func (l *lane) mostOf(permits int64) int64 {
 	return max(int64(l.Cap*float64(permits)+rounding), 1)
 }
 
+// holders is the lane of those that hold their permits already.
+func (q *queue) holders() *lane { return q.lanes[len(q.lanes)-1] }
+
 // head is the waiter whose turn it is: the first of the lane with the least
 // virtual time among those that their own cap does not keep back. It waits
 // for its permits and nobody passes it, so a heavy call does not starve; only

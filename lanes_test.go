@@ -351,7 +351,7 @@ func TestStarvationIsBounded(t *testing.T) {
 		}
 		index := map[*lane]int{q.lanes[0]: 0, q.lanes[1]: 1, q.lanes[2]: 2}
 		var waiting []*entry
-		var held []*Permit
+		var held []*flight
 		serve := func() {
 			for q.waiting > 0 {
 				h := q.head()
@@ -359,8 +359,8 @@ func TestStarvationIsBounded(t *testing.T) {
 					return
 				}
 				q.remove(h)
-				q.grant(0, h.permit)
-				held = append(held, h.permit)
+				q.grant(0, h.flight)
+				held = append(held, h.flight)
 				j := index[h.lane]
 				for k, e := range waiting {
 					if e.w == h {
@@ -390,7 +390,7 @@ func TestStarvationIsBounded(t *testing.T) {
 				for w := l.first; w != nil; w = w.next {
 					ahead += float64(w.weight)
 				}
-				e := &entry{w: &waiter{lane: l, weight: weight, permit: &Permit{lane: l, weight: weight}}}
+				e := &entry{w: &waiter{lane: l, weight: weight, flight: &flight{lane: l, weight: weight}}}
 				for j := range weights {
 					e.bound[j] = weights[j]/l.Weight*ahead + heaviest + 1e-6
 				}

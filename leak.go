@@ -20,18 +20,15 @@ type lease struct {
 }
 
 // watch reports and returns the permit if it is garbage-collected before it was
-// released. An attempt's context holds its permit, so that is watched.
+// released. Where an attempt's context holds it, they are one object.
 func (p *Permit) watch() {
-	l := &lease{gate: p.gate, lane: p.lane, weight: p.weight, granted: p.granted}
+	f := p.flight
+	l := &lease{gate: p.gate, lane: f.lane, weight: f.weight, granted: f.granted}
 	l.depth = runtime.Callers(4, l.stack[:])
-	if p.attempt != nil {
-		l.cleanup = runtime.AddCleanup(p.attempt, (*lease).lost, l)
-	} else {
-		l.cleanup = runtime.AddCleanup(p, (*lease).lost, l)
-	}
-	p.add().lease = l
+	l.cleanup = runtime.AddCleanup(p, (*lease).lost, l)
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()
+	f.lease = l
 	p.gate.q.leases.add(l)
 }
 

@@ -85,7 +85,12 @@ func (k *learned) scarce(now time.Duration) bool {
 // are worth reading: those of one call in a tenth of a second, and of every
 // call while little is left. What shows a failure is always. It is for
 // adapters; what is told in Outcome.Quotas all the same is heard.
-func (p *Permit) WantsQuotas() bool { return p.looks }
+func (p *Permit) WantsQuotas() bool {
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	f := p.live()
+	return f != nil && f.looks
+}
 
 // shown is one quota that was heard of.
 type shown struct {
@@ -107,7 +112,7 @@ func instant(t time.Duration) time.Time { return time.Unix(0, 0).UTC().Add(t) }
 func since(t time.Time) time.Duration { return t.Sub(time.Unix(0, 0)) }
 
 // learn takes in what the response to an attempt showed.
-func (q *queue) learn(now time.Duration, p *Permit, o *Outcome) {
+func (q *queue) learn(now time.Duration, f *flight, o *Outcome) {
 	k := &q.learned
 	if k.mode == LearnOff {
 		return
@@ -127,13 +132,13 @@ func (q *queue) learn(now time.Duration, p *Permit, o *Outcome) {
 		}
 		if about != nil {
 			about.heard = now
-			s.Remaining += q.serial(p, about)
-			if a := about.allowance; a != nil && a.Doubtful() && p.granted >= a.Said() {
+			s.Remaining += q.serial(f, about)
+			if a := about.allowance; a != nil && a.Doubtful() && f.granted >= a.Said() {
 				k.state.Forget(s.Name) // this one was sent to see
 			}
 		}
 	}
-	k.state.Merge(quota.Reading{Quotas: k.list}, instant(p.granted), instant(now))
+	k.state.Merge(quota.Reading{Quotas: k.list}, instant(f.granted), instant(now))
 	if !k.mode.binds() {
 		return
 	}
@@ -145,16 +150,16 @@ func (q *queue) learn(now time.Duration, p *Permit, o *Outcome) {
 		}
 	}
 	if o.Answered {
-		q.missed(now, p, len(o.Quotas) > 0)
+		q.missed(now, f, len(o.Quotas) > 0)
 	}
 	q.lower(now)
 }
 
 // unread takes note of a response that came without being read: of those that
 // are older than a count, one less is under way.
-func (q *queue) unread(p *Permit) {
+func (q *queue) unread(f *flight) {
 	for _, s := range q.learned.known {
-		q.serial(p, s)
+		q.serial(f, s)
 	}
 }
 
@@ -170,16 +175,16 @@ func (k *learned) named(name, unit string) *shown {
 // serial is the count of the quota's units when the attempt was granted, its
 // own included. Of those that are older than the count, all that have not
 // answered yet are taken to have come after it.
-func (q *queue) serial(p *Permit, s *shown) int64 {
+func (q *queue) serial(f *flight, s *shown) int64 {
 	if s.allowance != nil {
-		for i := range p.paid {
-			if p.paid[i].meter == meter.Meter(s.allowance) {
-				return p.paid[i].charge.Serial()
+		for i := range f.paid {
+			if f.paid[i].meter == meter.Meter(s.allowance) {
+				return f.paid[i].charge.Serial()
 			}
 		}
 	}
 	if s.unit == Requests {
-		s.before = max(s.before-p.weight, 0)
+		s.before = max(s.before-f.weight, 0)
 		return -s.before
 	}
 	return 0
@@ -236,9 +241,9 @@ func (q *queue) apply(now time.Duration, s *shown, said quota.Quota) {
 // although it speaks of others: they concern only some of the calls, and
 // nothing tells which, so they hold none back. One that was doubted and is not
 // repeated is over.
-func (q *queue) missed(now time.Duration, p *Permit, speaks bool) {
+func (q *queue) missed(now time.Duration, f *flight, speaks bool) {
 	for _, s := range q.learned.known {
-		if s.heard == now || s.heard >= p.granted {
+		if s.heard == now || s.heard >= f.granted {
 			continue
 		}
 		s.partial = s.partial || speaks

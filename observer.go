@@ -58,7 +58,7 @@ func (g *Gate) observeAdmission(p *Permit, attempt int) {
 				p.Cancel()
 			}
 		}()
-		o.Admitted(Admission{Gate: g.name, Lane: p.lane.Name, Attempt: attempt, Weight: int(p.weight), Waits: p.Waits()})
+		o.Admitted(Admission{Gate: g.name, Lane: p.flight.lane.Name, Attempt: attempt, Weight: int(p.flight.weight), Waits: p.Waits()})
 		returned = true
 	}
 }

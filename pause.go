@@ -16,7 +16,7 @@ type pause struct {
 	why      error         // it said so
 	jitter   time.Duration // the part of it that nobody asked for
 	probing  bool          // the pause is over, no success since
-	probe    *Permit       // the one call that is out to try
+	probe    *flight       // the one call that is out to try
 	rampFrom time.Duration // when the probe succeeded; 0 is no ramp
 	started  time.Duration // when the last pause began
 	unhinted int           // throttles without a hint in a row
@@ -77,10 +77,10 @@ func (p *pause) nextStep(now time.Duration) time.Duration {
 	return p.rampFrom + (steps+1)*time.Second
 }
 
-// granted makes the first permit after a pause the probe.
-func (p *pause) granted(permit *Permit) {
-	if p.probing && (p.probe == nil || permit.granted >= p.probe.granted+probeLease) {
-		p.probe = permit
+// granted makes the first attempt after a pause the probe.
+func (p *pause) granted(f *flight) {
+	if p.probing && (p.probe == nil || f.granted >= p.probe.granted+probeLease) {
+		p.probe = f
 	}
 }
 
@@ -129,15 +129,15 @@ func (q *queue) paceAt(now time.Duration) {
 
 // throttled closes the provider because an attempt was pushed back. A delay of
 // 0 is no hint. It reports the end of the pause.
-func (q *queue) throttled(now time.Duration, permit *Permit, delay time.Duration, hinted bool) time.Duration {
+func (q *queue) throttled(now time.Duration, f *flight, delay time.Duration, hinted bool) time.Duration {
 	p := &q.pause
-	fresh := p.fresh(permit.granted)
+	fresh := p.fresh(f.granted)
 	var counted float64
 	if l := q.pacedLimit(); l != nil {
 		if fresh {
-			counted = q.accepted(permit, l)
+			counted = q.accepted(f, l)
 		}
-		if c := permit.chargeOf(l); c != nil {
+		if c := f.chargeOf(l); c != nil {
 			p.refusals.add(c.At())
 		}
 	}
@@ -225,22 +225,22 @@ func (q *queue) closeUntil(now, asked, jitter time.Duration) {
 }
 
 // answered tells that the provider answered an attempt without pushing back.
-func (q *queue) answered(now time.Duration, p *Permit) {
-	if q.pause.probe == p && p != nil {
+func (q *queue) answered(now time.Duration, f *flight) {
+	if q.pause.probe == f {
 		q.pause.probing, q.pause.probe = false, nil
 		open, shut := q.pause.started-q.pause.opened, now-q.pause.started
 		q.pause.search.reopened(now, shut <= q.period()/2 && open+shut >= q.period())
 		q.pause.rampFrom, q.pause.opened = max(now, 1), max(now, 1)
 	}
-	if q.pause.fresh(p.granted) {
+	if q.pause.fresh(f.granted) {
 		q.pause.unhinted = 0
 	}
 	q.pace(now)
 }
 
-// ended gives the probe back if its permit ends without an answer.
-func (p *pause) ended(permit *Permit) {
-	if p.probe == permit {
+// ended gives the probe back if it ends without an answer.
+func (p *pause) ended(f *flight) {
+	if p.probe == f {
 		p.probe = nil
 	}
 }

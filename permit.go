@@ -64,79 +64,62 @@ func (w Waits) add(v Waits) Waits {
 // what it paid. It is released exactly once, by Release or Cancel; later calls
 // do nothing and are counted as misuse. A nil Permit releases nothing.
 type Permit struct {
-	gate    *Gate
-	lane    *lane
-	weight  int64
-	granted time.Duration
-	waits   *Waits // nil if it was granted at once
-	ticket  breaker.Ticket
-	attempt *attempt // its context, to be ended with it; may be nil
-	extra   *extra   // nil for most
-	paid    []payment
-	some    [1]payment
-
-	wire, sent, settled, released bool
-	looks                         bool // at what its response shows of quotas
+	gate   *Gate
+	flight *flight // of a permit that is used up: nil, or what it waited
 }
 
-// extra is what few permits have. A permit is allocated for each attempt, so
-// its size is felt.
-type extra struct {
-	costs  []int64            // by limit; nil is one request
-	lease  *lease             // of one that is watched
-	whole  context.CancelFunc // ends the whole call with its last attempt
-	sample *sample            // of an adaptive concurrency
-}
-
-// add gives the permit its extra, if it has none.
-func (p *Permit) add() *extra {
-	if p.extra == nil {
-		p.extra = &extra{}
-	}
-	return p.extra
-}
-
-func (p *Permit) sample() *sample {
-	if p.extra == nil {
+// live is what the permit stands for; nil once it was given back. The caller
+// holds the lock.
+func (p *Permit) live() *flight {
+	if p.flight == nil || p.flight.released {
 		return nil
 	}
-	return p.extra.sample
+	return p.flight
 }
 
-func (p *Permit) costs() []int64 {
-	if p.extra == nil {
-		return nil
+// drop ends the permit of a flight that was released. One that waited can
+// still be asked for how long. The caller holds the lock.
+func (p *Permit) drop() {
+	if f := p.flight; f.waits == nil {
+		p.flight = nil
+		p.gate.q.leave(f)
 	}
-	return p.extra.costs
 }
 
-// Waits reports how long the call queued for this permit, and for what.
+// Waits reports how long the call queued for this permit, and for what. It
+// takes the gate's lock.
 func (p *Permit) Waits() Waits {
-	if p.waits == nil {
+	if p.gate == nil {
 		return Waits{}
 	}
-	return *p.waits
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	if p.flight == nil || p.flight.waits == nil {
+		return Waits{}
+	}
+	return *p.flight.waits
 }
 
 // Sent stamps the start of a Call with Wire set: the request goes to the wire
 // now. Only the first call counts. It takes the gate's lock.
 func (p *Permit) Sent() {
-	if p == nil || !p.wire {
+	if p == nil || p.gate == nil {
 		return
 	}
 	g := p.gate
 	g.mu.Lock()
-	if p.sent || p.released {
+	f := p.live()
+	if f == nil || f.clear() {
 		g.mu.Unlock()
 		return
 	}
-	p.sent = true
+	f.sent = true
 	now := g.now()
 	g.q.work.sent++
-	g.q.work.conn += now - p.granted
-	p.sample().start(now, g.q.inUse)
-	for i := range p.paid {
-		p.paid[i].meter.Sent(now, &p.paid[i].charge)
+	g.q.work.conn += now - f.granted
+	f.sample.start(now, g.q.inUse)
+	for i := range f.paid {
+		f.paid[i].meter.Sent(now, &f.paid[i].charge)
 	}
 	g.stepAndUnlock(now)
 }
@@ -146,21 +129,22 @@ func (p *Permit) Sent() {
 // little is charged now, as debt if need be. Units that are not named keep
 // their estimate. Only the first call counts.
 func (p *Permit) Settle(actual map[string]int64) {
-	if p == nil {
+	if p == nil || p.gate == nil {
 		return
 	}
 	g := p.gate
 	g.mu.Lock()
-	if p.settled || p.released {
+	f := p.live()
+	if f == nil || f.settled {
 		g.mu.Unlock()
 		return
 	}
-	p.settled = true
+	f.settled = true
 	now := g.now()
 	g.q.book(now)
-	for i := range p.paid {
+	for i := range f.paid {
 		if n, ok := actual[g.q.limits[i].unit()]; ok {
-			p.paid[i].meter.Settle(now, &p.paid[i].charge, max(n, 0))
+			f.paid[i].meter.Settle(now, &f.paid[i].charge, max(n, 0))
 		}
 	}
 	g.stepAndUnlock(now)
@@ -182,30 +166,33 @@ func (p *Permit) end(refund bool) {
 	}
 	g := p.gate
 	g.mu.Lock()
-	if p.released {
+	f := p.live()
+	if f == nil {
 		g.misuse++
 		g.mu.Unlock()
 		return
 	}
 	now := g.last
-	answered := p.attempt == nil && !refund && p.clear()
-	if refund || !p.clear() || !g.quiet() || answered && !g.calm() || g.sampled() {
+	answered := !f.tried && !refund && f.clear()
+	if refund || !f.clear() || !g.quiet() || answered && !g.calm() || g.sampled() {
 		now = g.now()
-		g.q.work.end(now-p.granted, refund)
+		g.q.work.end(now-f.granted, refund)
 	}
 	g.q.book(now)
 	if answered {
-		p.sample().told(adaptive.Success)
-		g.q.answered(now, p)
-		g.q.ended(now, p, breaker.Success)
+		f.sample.told(adaptive.Success)
+		g.q.answered(now, f)
+		g.q.ended(now, f, breaker.Success)
 	}
-	g.q.release(now, p, refund)
+	g.q.release(now, f, refund)
+	timed, whole := f.timed, f.whole
+	p.drop()
 	g.stepAndUnlock(now)
-	if p.attempt != nil {
-		p.attempt.finish()
-		if p.extra != nil && p.extra.whole != nil {
-			p.extra.whole()
-		}
+	if timed != nil {
+		timed.finish()
+	}
+	if whole != nil {
+		whole()
 	}
 }
 
@@ -217,13 +204,19 @@ func (p *Permit) end(refund bool) {
 // repetition is charged and does not wait.
 func (p *Permit) Replay(ctx context.Context) error {
 	g := p.gate
-	again := &Permit{lane: g.holders(), extra: &extra{costs: p.costs()}}
 	g.mu.Lock()
-	g.q.pause.ended(p) // a probe that was lost is tried again
-	g.q.circuit.End(g.now(), p.ticket, breaker.Ignored)
-	p.ticket = breaker.Ticket{}
+	f := p.live()
+	if f == nil {
+		g.mu.Unlock()
+		return context.Cause(ctx)
+	}
+	g.q.pause.ended(f) // a probe that was lost is tried again
+	g.q.circuit.End(g.now(), f.ticket, breaker.Ignored)
+	f.ticket = breaker.Ticket{}
+	wire := f.wire
 	g.mu.Unlock()
-	err := g.admit(ctx, &Call{Wire: p.wire}, again, &Tries{gate: g})
+	again := Permit{gate: g}
+	err := g.admit(ctx, &Call{Wire: wire}, &again, &Tries{gate: g, kept: p})
 	late := errors.Is(err, ErrDraining) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrNever)
 	if err != nil && !late {
 		return err
@@ -232,80 +225,26 @@ func (p *Permit) Replay(ctx context.Context) error {
 	now := g.now()
 	g.q.book(now)
 	if late {
-		g.q.grant(now, again)
-		g.started(again, true)
+		again.flight = g.q.board()
+		again.flight.lane, again.flight.wire = g.q.holders(), wire
+		g.q.grant(now, again.flight)
+		g.started(again.flight, true)
 	}
-	if p.released {
+	defer g.stepAndUnlock(now)
+	a := again.flight
+	if f = p.live(); f == nil {
 		// The caller has gone meanwhile; nothing will be sent.
-		g.q.release(now, again, true)
-		g.stepAndUnlock(now)
+		g.q.release(now, a, true)
 		return context.Cause(ctx)
 	}
-	if g.q.pause.probe == again {
-		g.q.pause.probe = p
+	if g.q.pause.probe == a {
+		g.q.pause.probe = f
 	}
-	p.paid, p.sent, p.granted = append(p.paid[:0:0], again.paid...), false, again.granted
-	p.ticket = again.ticket
+	f.paid, a.paid = a.paid, f.paid
+	f.sent, f.granted, f.ticket = false, a.granted, a.ticket
+	a.released = true
 	g.replays++
-	g.stepAndUnlock(now)
 	return nil
-}
-
-// clear reports whether what the permit paid stays as it is at its release.
-func (p *Permit) clear() bool { return p.sent || !p.wire }
-
-// release ends a permit. A refund of a start that went to the wire is not
-// possible: the provider has counted it.
-func (q *queue) release(now time.Duration, p *Permit, refund bool) {
-	p.released = true
-	q.forgo(p)
-	q.over(now, p)
-	q.pause.ended(p)
-	q.circuit.End(now, p.ticket, breaker.Ignored)
-	p.ticket = breaker.Ticket{}
-	q.payBack(now, p, refund)
-}
-
-// payBack ends what the permit paid: it stays paid, or comes back if asked for,
-// or if nothing went to the wire.
-func (q *queue) payBack(now time.Duration, p *Permit, refund bool) {
-	if p.wire {
-		refund = !p.sent
-	}
-	for i := range p.paid {
-		switch pay := &p.paid[i]; {
-		case refund && !p.settled:
-			pay.meter.Settle(now, &pay.charge, 0)
-		case refund && p.wire:
-			// Its true cost is known, so it was sent. Without a stamp it would
-			// count as lying in every window for good.
-			pay.meter.Sent(now, &pay.charge)
-		}
-	}
-	p.paid = nil
-}
-
-// keep ends the attempt of a permit that is held for the next one.
-func (q *queue) keep(now time.Duration, p *Permit) {
-	p.sample().done(now)
-	q.pause.ended(p)
-	q.payBack(now, p, false)
-	p.sent = true // nothing starts under it any more
-}
-
-// handOver makes p the permit that the attempt before has kept.
-func (q *queue) handOver(now time.Duration, kept, p *Permit) {
-	p.lane, p.weight = kept.lane, kept.weight
-	kept.released = true
-	q.forgo(kept)
-	q.auto.sampled(now, p, q.inUse)
-}
-
-// forgo ends the watch on a permit.
-func (q *queue) forgo(p *Permit) {
-	if p.extra != nil && p.extra.lease != nil {
-		q.leases.end(p.extra.lease)
-	}
 }
 
 // held is the key under which a context carries a permit of a gate.

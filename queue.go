@@ -1,6 +1,7 @@
 package mete
 
 import (
+	"slices"
 	"time"
 
 	"github.com/metehq/mete/breaker"
@@ -33,7 +34,7 @@ type waiter struct {
 	born         time.Duration
 	expire       time.Duration // when it gives up waiting; 0 is never
 	deadline     time.Duration // its caller's deadline; 0 is none
-	permit       *Permit
+	flight       *flight
 	ready        chan struct{}   // capacity 1
 	blocked      []time.Duration // the queue's blocked times when it came
 	waits        Waits
@@ -57,12 +58,6 @@ type limit struct {
 	taken, peak int64
 }
 
-// payment is what a permit paid to one limit.
-type payment struct {
-	meter  meter.Meter
-	charge meter.Charge
-}
-
 // queue is the admission of a gate: what is in force, who waits, and the one
 // decision who may start. It is plain data, stepped by operations that are
 // given the time; the gate holds its lock around them.
@@ -84,6 +79,8 @@ type queue struct {
 	closed  bool
 	work    work
 	leases  leases  // with Config.FindLeaks
+	spare   *flight // the first of those to be used again
+	spares  int
 	wake    *waiter // to be woken by the gate once its lock is free
 }
 
@@ -185,8 +182,8 @@ func (q *queue) step(now time.Duration) (again time.Duration) {
 			break
 		}
 		q.remove(w)
-		q.grant(now, w.permit)
-		w.permit.waits = q.waited(w)
+		q.grant(now, w.flight)
+		w.flight.waits = q.waited(w)
 		q.wakeUp(w)
 	}
 	for _, l := range q.lanes {
@@ -197,36 +194,34 @@ func (q *queue) step(now time.Duration) (again time.Duration) {
 	return q.auto.again(again)
 }
 
-// grant takes the permit, every limit's cost and, after a pause, the probe.
-func (q *queue) grant(now time.Duration, p *Permit) {
-	q.inUse += p.weight
-	p.lane.used += p.weight
-	p.lane.vt = max(p.lane.vt, q.vt)
-	q.vt = p.lane.vt
-	p.lane.vt += float64(p.weight) / p.lane.Weight
-	p.granted, p.looks = now, q.learned.look(now)
-	if p.paid = p.some[:0]; len(q.limits) > len(p.some) {
-		p.paid = make([]payment, 0, len(q.limits))
-	}
-	p.paid = p.paid[:len(q.limits)]
+// grant takes the permits, every limit's cost and, after a pause, the probe.
+func (q *queue) grant(now time.Duration, f *flight) {
+	l := f.lane
+	q.inUse += f.weight
+	l.used += f.weight
+	l.vt = max(l.vt, q.vt)
+	q.vt = l.vt
+	l.vt += float64(f.weight) / l.Weight
+	f.granted, f.looks = now, q.learned.look(now)
+	f.paid = slices.Grow(f.paid[:0], len(q.limits))[:len(q.limits)]
 	for i := range q.limits {
-		l, pay := &q.limits[i], &p.paid[i]
-		pay.meter = l.meter
-		if n := q.cost(p.costs(), i); n > 0 {
-			pay.charge = l.meter.Take(now, n, !p.wire)
+		l, pay := &q.limits[i], &f.paid[i]
+		pay.meter, pay.charge = l.meter, meter.Charge{}
+		if n := q.cost(f.costs, i); n > 0 {
+			pay.charge = l.meter.Take(now, n, !f.wire)
 			l.taken += n
 		}
 	}
-	q.auto.granted(now, p, q.inUse)
-	q.pause.granted(p)
-	p.ticket = q.circuit.Start(now)
+	q.auto.granted(now, f, q.inUse)
+	q.pause.granted(f)
+	f.ticket = q.circuit.Start(now)
 }
 
 // ended tells the circuit breaker how an attempt ended. If it opens, whoever
 // does not wait for it is refused.
-func (q *queue) ended(now time.Duration, p *Permit, r breaker.Result) {
-	opened := q.circuit.End(now, p.ticket, r)
-	p.ticket = breaker.Ticket{}
+func (q *queue) ended(now time.Duration, f *flight, r breaker.Result) {
+	opened := q.circuit.End(now, f.ticket, r)
+	f.ticket = breaker.Ticket{}
 	if opened {
 		q.sweep(func(w *waiter) (Reason, time.Duration) {
 			if w.patient {
@@ -240,7 +235,7 @@ func (q *queue) ended(now time.Duration, p *Permit, r breaker.Result) {
 // refuse takes a waiter out with a reason.
 func (q *queue) refuse(w *waiter, r Reason, retryAfter time.Duration) {
 	q.remove(w)
-	w.permit.waits = q.waited(w)
+	w.flight.waits = q.waited(w)
 	w.outcome, w.retryAfter = r, retryAfter
 	q.wakeUp(w)
 }

@@ -42,7 +42,7 @@ type pair struct {
 	now     time.Duration
 	again   time.Duration
 	waiting [3]*waiter
-	held    [3]*Permit
+	held    [3]*flight
 	model   model
 	calls   [3]*modelCall
 	log     []string
@@ -124,11 +124,11 @@ func (p *pair) do(op string) error {
 	case 'a':
 		s := p.callers[i]
 		c := &modelCall{id: i, lane: s.lane, weight: s.weight, cost: s.cost, patient: s.patient}
-		permit := &Permit{gate: p.gate, lane: q.lanes[s.lane], weight: s.weight}
+		f := &flight{lane: q.lanes[s.lane], weight: s.weight}
 		if len(q.limits) > 0 {
-			permit.extra = &extra{costs: []int64{s.cost}}
+			f.costs = []int64{s.cost}
 		}
-		w := &waiter{lane: permit.lane, weight: s.weight, costs: permit.costs(), permit: permit, born: p.now, patient: s.patient}
+		w := &waiter{lane: f.lane, weight: s.weight, costs: f.costs, flight: f, born: p.now, patient: s.patient}
 		r, _ := q.impossible(w.lane, w.weight, w.costs)
 		if (r != "") != m.hopeless(c) {
 			return fmt.Errorf("impossible: %q", r)
@@ -147,23 +147,23 @@ func (p *pair) do(op string) error {
 	case 'c':
 		w := p.waiting[i]
 		q.remove(w)
-		w.permit.waits = q.waited(w)
+		w.flight.waits = q.waited(w)
 		w.outcome, w.chain, q.wake = Canceled, q.wake, w
 		p.step()
 		m.cancel(p.calls[i])
 	case 'r', 'f', 'x':
-		permit, c := p.held[i], p.calls[i]
+		f, c := p.held[i], p.calls[i]
 		p.held[i], p.calls[i] = nil, nil
 		switch {
 		case op[0] == 'r' && p.answered:
-			q.answered(p.now, permit)
-			q.ended(p.now, permit, breaker.Success)
+			q.answered(p.now, f)
+			q.ended(p.now, f, breaker.Success)
 			m.judge(c, false)
 		case op[0] == 'f':
-			q.ended(p.now, permit, breaker.Failure)
+			q.ended(p.now, f, breaker.Failure)
 			m.judge(c, true)
 		}
-		q.release(p.now, permit, op[0] == 'x')
+		q.release(p.now, f, op[0] == 'x')
 		p.step()
 		m.release(c, op[0] == 'x', op[0] == 'r' && p.answered)
 	case 's':
@@ -210,16 +210,16 @@ func (p *pair) compare() error {
 		if c.reason != w.outcome || c.started != (w.outcome == "") {
 			return fmt.Errorf("caller %d: %q, want %q", i, w.outcome, c.reason)
 		}
-		got := w.permit.waits
+		got := w.flight.waits
 		sum := c.waits[byPause] + c.waits[byBreaker] + c.waits[bySemaphore] + c.waits[byLimit]
 		if got.Semaphore != c.waits[bySemaphore] || got.Pause != c.waits[byPause] || got.Breaker != c.waits[byBreaker] || got.Limit != c.waits[byLimit] || got.Queue() != sum {
 			return fmt.Errorf("caller %d waited %+v, want %v", i, got, c.waits)
 		}
 		p.waiting[i] = nil
 		if c.started {
-			p.held[i] = w.permit
-			if sum > 0 && w.permit.granted-c.came != sum {
-				return fmt.Errorf("caller %d was granted after %v and waited %v", i, w.permit.granted-c.came, sum)
+			p.held[i] = w.flight
+			if sum > 0 && w.flight.granted-c.came != sum {
+				return fmt.Errorf("caller %d was granted after %v and waited %v", i, w.flight.granted-c.came, sum)
 			}
 		} else {
 			p.calls[i] = nil

@@ -471,7 +471,7 @@ func history(t *testing.T, script []uint64) (failed string) {
 			if err == nil {
 				mu.Lock()
 				held = append(held, p)
-				weights += int(p.weight)
+				weights += int(p.flight.weight)
 				if !call.Wire {
 					wire = append(wire, time.Now())
 				}
@@ -486,10 +486,11 @@ func history(t *testing.T, script []uint64) (failed string) {
 			return
 		}
 		k := pick(0, len(held)-1)
-		p := held[k]
+		p, f := held[k], held[k].flight
+		weight := int(f.weight)
 		switch pick(0, 4) {
 		case 0:
-			if p.wire && !p.sent {
+			if !f.clear() {
 				wire = append(wire, time.Now())
 			}
 			p.Sent()
@@ -498,7 +499,7 @@ func history(t *testing.T, script []uint64) (failed string) {
 			p.Settle(map[string]int64{"tokens": int64(pick(0, 15))})
 			return
 		case 2:
-			if !p.wire || p.sent || p.settled {
+			if f.clear() || f.settled {
 				p.Release() // a start that was made stays
 			} else {
 				p.Cancel()
@@ -510,7 +511,7 @@ func history(t *testing.T, script []uint64) (failed string) {
 			p.Release()
 			doubles++
 		}
-		weights -= int(p.weight)
+		weights -= weight
 		held = append(held[:k:k], held[k+1:]...)
 	}
 	update := func() {
@@ -611,13 +612,14 @@ func TestManyGoroutines(t *testing.T) {
 					p.Release()
 					continue
 				}
-				if n := inUse.Add(p.weight); n > peak.Load() {
+				weight := p.flight.weight
+				if n := inUse.Add(weight); n > peak.Load() {
 					peak.Store(n)
 				}
 				if rnd.IntN(2) == 0 {
 					runtime.Gosched()
 				}
-				inUse.Add(-p.weight)
+				inUse.Add(-weight)
 				switch rnd.IntN(4) {
 				case 0:
 					p.Sent()

@@ -152,15 +152,15 @@ func (g *Gate) Stats() Stats {
 func (g *Gate) Peek(call Call) (time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var p Permit
-	if err := g.prepare(&p, &call); err != nil {
+	var f flight
+	if err := g.prepare(&f, &call, false); err != nil {
 		return 0, err
 	}
 	now := g.now()
-	if r, bound := g.q.impossible(p.lane, p.weight, p.costs()); r != "" {
+	if r, bound := g.q.impossible(f.lane, f.weight, f.costs); r != "" {
 		return 0, &Rejected{Gate: g.name, Reason: r, Bound: g.q.boundName(bound)}
 	}
 	g.q.pace(now)
-	at, _ := g.q.predict(now, p.lane, p.costs(), true)
+	at, _ := g.q.predict(now, f.lane, f.costs, true)
 	return at - now, nil
 }

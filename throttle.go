@@ -2,8 +2,6 @@ package mete
 
 import (
 	"time"
-
-	"github.com/metehq/mete/internal/meter"
 )
 
 const (
@@ -152,8 +150,8 @@ func (r *refusals) within(from, to time.Duration) (n int64) {
 // accepted is the share of the configured rate that was accepted in the period
 // before the attempt that is refused now, itself not counted; 0 if that is not
 // known, or if the calls did not come as fast as they were let.
-func (q *queue) accepted(p *Permit, l *limit) float64 {
-	c := p.chargeOf(l)
+func (q *queue) accepted(f *flight, l *limit) float64 {
+	c := f.chargeOf(l)
 	if c == nil || c.Used() == 0 || l.N == 0 {
 		return 0
 	}
@@ -164,14 +162,4 @@ func (q *queue) accepted(p *Permit, l *limit) float64 {
 		return 0
 	}
 	return counted
-}
-
-// chargeOf is what the permit was charged by the limit; nil is nothing.
-func (p *Permit) chargeOf(l *limit) *meter.Charge {
-	for i := range p.paid {
-		if p.paid[i].meter == l.meter && p.paid[i].charge.Units() > 0 {
-			return &p.paid[i].charge
-		}
-	}
-	return nil
 }

@@ -100,7 +100,7 @@ func TestPlaceOfARetry(t *testing.T) {
 	q := &newGate(t, Config{Concurrency: 1}).q
 	l := q.lanes[0]
 	add := func(born int, again bool) {
-		q.enqueue(&waiter{lane: l, weight: 1, born: time.Duration(born), permit: &Permit{}}, again)
+		q.enqueue(&waiter{lane: l, weight: 1, born: time.Duration(born), flight: &flight{}}, again)
 	}
 	for _, born := range []int{10, 20, 30} {
 		add(born, false)
