@@ -314,7 +314,8 @@ func TestThrottlePausesEverybody(t *testing.T) {
 				n := 0
 				err := Do(t.Context(), g, Call{}, func(context.Context) error {
 					if n++; n == 1 {
-						time.Sleep(time.Duration(i) * time.Millisecond)
+						// At least one, so that all are in before the first is refused.
+						time.Sleep(time.Duration(i+1) * time.Millisecond)
 						return After(errors.New("429"), 10*time.Second)
 					}
 					mu.Lock()
