@@ -188,7 +188,7 @@ func (c *Circuit) End(now time.Duration, t Ticket, r Result) (opened bool) {
 		return false
 	}
 	c.count(now, r)
-	if n := c.sum; n.failures > 0 && n.calls >= c.cfg.Calls && float64(n.failures) >= c.cfg.Failures*float64(n.calls) {
+	if n := c.sum; n.calls >= c.cfg.Calls && float64(n.failures) >= c.cfg.Failures*float64(n.calls) {
 		c.open(now)
 		return true
 	}

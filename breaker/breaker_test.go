@@ -130,7 +130,9 @@ func TestWindowAgainstList(t *testing.T) {
 		var all []result
 		now := time.Duration(0)
 		for range rapid.IntRange(1, 100).Draw(t, "n") {
-			now += time.Duration(rapid.Int64Range(0, int64(4*s)).Draw(t, "dt"))
+			// Half of the results fall on the edge of a part of the window.
+			now += time.Duration(rapid.Int64Range(0, 8).Draw(t, "halves")) * s / 2
+			now += time.Duration(rapid.SampledFrom([]int64{0, 0, 1, int64(s) / 4, int64(s)/2 - 1}).Draw(t, "more"))
 			bad := rapid.Bool().Draw(t, "bad")
 			r := Success
 			if bad {
@@ -155,6 +157,130 @@ func TestWindowAgainstList(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Late failures neither keep an open circuit open for longer nor open one that
+// has closed since, however many there are.
+func TestLateFailuresDoNotAddUp(t *testing.T) {
+	c := New(Config{Failures: 0.5})
+	var old []Ticket
+	for range 40 {
+		old = append(old, c.Start(0))
+	}
+	late := func(now time.Duration) {
+		t.Helper()
+		for _, o := range old[10:] {
+			if c.End(now, o, Failure) {
+				t.Fatalf("at %v: a late failure opened it", now)
+			}
+		}
+	}
+	for _, o := range old[:10] {
+		c.End(0, o, Failure)
+	}
+	late(s)
+	if c.Ready(s) != 5*s {
+		t.Fatalf("late failures moved the end to %v", c.Ready(s))
+	}
+	c.End(5*s, c.Start(5*s), Success)
+	late(6 * s)
+	if c.State(6*s) != Closed {
+		t.Fatalf("late failures made it %s", c.State(6*s))
+	}
+}
+
+// What was before a change of state is forgotten: the failures that opened the
+// circuit do not open it again, nor does a probe of an earlier opening count.
+func TestEveryStateBeginsAnew(t *testing.T) {
+	c := tripped(t, Config{Failures: 0.5, Probes: 2})
+	c.End(5*s, c.Start(5*s), Success)
+	c.End(5*s, c.Start(5*s), Failure)
+	c.End(10*s, c.Start(10*s), Success)
+	if c.State(10*s) != HalfOpen {
+		t.Fatal("a probe of the last opening was counted")
+	}
+	c.End(10*s, c.Start(10*s), Success)
+	c = tripped(t, Config{Failures: 0.5})
+	c.End(5*s, c.Start(5*s), Success)
+	for i := range 9 {
+		if c.End(5*s, c.Start(5*s), Failure) {
+			t.Fatalf("opened by %d failures and older ones", i+1)
+		}
+	}
+}
+
+func TestIgnoredCallsAreNotCounted(t *testing.T) {
+	c := New(Config{Failures: 0.5, Calls: 2})
+	for range 10 {
+		c.End(0, c.Start(0), Ignored)
+	}
+	if c.End(0, c.Start(0), Failure) {
+		t.Error("one failure and ignored calls are the two that it wants")
+	}
+	if !c.End(0, c.Start(0), Failure) {
+		t.Error("ignored calls count as successes")
+	}
+}
+
+// Each default is what its comment says.
+func TestDefaults(t *testing.T) {
+	c := New(Config{Failures: 1})
+	for i := range 9 {
+		c.End(0, c.Start(0), Failure)
+		if c.State(0) != Closed {
+			t.Fatalf("open after %d calls", i+1)
+		}
+	}
+	if !c.End(9*s, c.Start(9*s), Failure) {
+		t.Error("ten failures within 9 s do not open it")
+	}
+	if c.State(14*s-1) != Open || c.State(14*s) != HalfOpen {
+		t.Errorf("%s before and %s after 5 s", c.State(14*s-1), c.State(14*s))
+	}
+	c.Start(14 * s)
+	if c.Ready(14*s) != 74*s {
+		t.Errorf("the lease of a probe ends at %v", c.Ready(14*s))
+	}
+	c = New(Config{Failures: 1})
+	for range 9 {
+		c.End(0, c.Start(0), Failure)
+	}
+	if c.End(10*s, c.Start(10*s), Failure) {
+		t.Error("failures of 10 s ago are counted")
+	}
+}
+
+// A window that has changed is in force for the next result.
+func TestUpdateOfTheWindow(t *testing.T) {
+	c := New(Config{Failures: 1, Calls: 2, Window: 1000 * s})
+	c.End(0, c.Start(0), Failure)
+	c.Update(Config{Failures: 1, Calls: 2, Window: s})
+	if c.End(2*s, c.Start(2*s), Failure) {
+		t.Error("a failure of two windows ago is counted")
+	}
+	c.Update(Config{Failures: 1, Calls: 2, Window: 1000 * s})
+	c.End(3*s, c.Start(3*s), Failure)
+	if !c.End(500*s, c.Start(500*s), Failure) {
+		t.Error("a failure of half a window ago is not counted")
+	}
+}
+
+func TestCounts(t *testing.T) {
+	if New(Config{}).Counts() {
+		t.Error("one that never opens counts")
+	}
+	if !New(Config{Failures: 1}).Counts() {
+		t.Error("one that may open does not count")
+	}
+	c := tripped(t, Config{Failures: 1})
+	c.Update(Config{})
+	if !c.Counts() {
+		t.Error("one that is open does not count")
+	}
+	c.End(5*s, c.Start(5*s), Success)
+	if c.Counts() || c.State(5*s) != Closed {
+		t.Error("one that has closed for good counts")
+	}
 }
 
 func TestCheck(t *testing.T) {

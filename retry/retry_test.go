@@ -56,6 +56,59 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// A program may repeat ten times at once, then as often as its first attempts
+// have paid for; and it never saves up more than the ten.
+func TestBudgetIsExact(t *testing.T) {
+	b := Budget{Share: 0.5}
+	many := func() (n int) {
+		for b.Again() {
+			n++
+		}
+		return n
+	}
+	if n := many(); n != 10 {
+		t.Errorf("%d repetitions from the start, want 10", n)
+	}
+	for range 3 {
+		b.First()
+	}
+	if n := many(); n != 1 {
+		t.Errorf("%d repetitions for 3 first attempts at a half, want 1", n)
+	}
+	for range 1000 {
+		b.First()
+	}
+	if n := many(); n != 10 {
+		t.Errorf("%d repetitions after 1000 first attempts, want 10", n)
+	}
+}
+
+// Delays are spread over the whole of what is promised, and no further. That
+// 500 of them miss a tenth of it has a chance of 1e-23.
+func TestSpread(t *testing.T) {
+	for name, c := range map[string]struct {
+		draw func() time.Duration
+		most time.Duration
+	}{
+		"back-off":                {func() time.Duration { return Backoff{}.Delay(1) }, 500 * time.Millisecond},
+		"third back-off":          {func() time.Duration { return Backoff{}.Delay(3) }, 2 * time.Second},
+		"late back-off":           {func() time.Duration { return Backoff{}.Delay(30) }, 30 * time.Second},
+		"jitter, unhinted":        {func() time.Duration { return Jitter(8*time.Second, false) }, 2 * time.Second},
+		"jitter, hinted":          {func() time.Duration { return Jitter(8*time.Second, true) }, 800 * time.Millisecond},
+		"jitter of a short pause": {func() time.Duration { return Jitter(time.Millisecond, true) }, 100 * time.Millisecond},
+		"jitter of a long pause":  {func() time.Duration { return Jitter(time.Hour, false) }, 5 * time.Second},
+	} {
+		low, high := c.most, time.Duration(0)
+		for range 500 {
+			d := c.draw()
+			low, high = min(low, d), max(high, d)
+		}
+		if low < 0 || high > c.most || low > c.most/10 || high < c.most/10*9 {
+			t.Errorf("%s: from %v to %v, want from 0 to %v", name, low, high, c.most)
+		}
+	}
+}
+
 func ExampleBackoff() {
 	b := Backoff{Base: 500 * time.Millisecond, Max: 3 * time.Second}
 	for n := 1; n <= 4; n++ {
