@@ -45,14 +45,23 @@ func (c *Calendar) Update(_ time.Duration, s CalendarSpec) {
 	}
 }
 
+// period is that in which t lies.
 func (c *Calendar) period(t time.Time) (start, end time.Time) {
-	t = t.In(c.spec.Zone)
+	year, month, day := t.In(c.spec.Zone).Date()
 	if c.spec.Each == "month" {
-		start = time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, c.spec.Zone)
-		return start, start.AddDate(0, 1, 0)
+		return c.midnight(year, month, 1), c.midnight(year, month+1, 1)
 	}
-	start = time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, c.spec.Zone)
-	return start, start.AddDate(0, 0, 1)
+	return c.midnight(year, month, day), c.midnight(year, month, day+1)
+}
+
+// midnight is the first instant of a day. Where the clock is put forward at
+// 0:00 there is none, and time.Date may answer 23:00 of the day before.
+func (c *Calendar) midnight(year int, month time.Month, day int) time.Time {
+	t := time.Date(year, month, day, 0, 0, 0, 0, c.spec.Zone)
+	if t.Hour() >= 12 {
+		_, t = t.ZoneBounds()
+	}
+	return t
 }
 
 // turn begins a new period if the wall clock says so.

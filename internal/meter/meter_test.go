@@ -465,6 +465,44 @@ func TestCalendar(t *testing.T) {
 	})
 }
 
+// Where the clock is put forward at midnight the day begins at 1:00, and the day
+// before does not end at 23:00 (golang/go#50223).
+func TestCalendarWithoutMidnight(t *testing.T) {
+	for name, first := range map[string]time.Time{
+		"America/Sao_Paulo": time.Date(2000, 10, 8, 3, 0, 0, 0, time.UTC),
+		"Africa/Cairo":      time.Date(2000, 4, 27, 22, 0, 0, 0, time.UTC),
+	} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			c := NewCalendar(CalendarSpec{N: 1, Each: "day", Zone: zone})
+			at := func(wall time.Time) (now time.Duration) {
+				time.Sleep(time.Until(wall))
+				return time.Duration(wall.UnixNano() - first.UnixNano())
+			}
+			now := at(first.Add(-12 * time.Hour))
+			c.Take(now, 1, true)
+			for _, before := range []time.Duration{61 * time.Minute, 30 * time.Minute, time.Minute, ms} {
+				if ready := c.Ready(at(first.Add(-before)), 1); ready != time.Second {
+					t.Errorf("%s, %v before midnight: ready %v after it, want 1s", name, before, ready)
+				}
+			}
+			now = at(first.Add(time.Second))
+			if c.Ready(now, 1) > now {
+				t.Errorf("%s: not ready in the new day", name)
+			}
+			c.Take(now, 1, true)
+			for _, later := range []time.Duration{12 * time.Hour, 22*time.Hour + 30*time.Minute} {
+				if ready := c.Ready(at(first.Add(later)), 1); ready != 23*time.Hour+time.Second {
+					t.Errorf("%s, %v into the day of 23 hours: ready after %v", name, later, ready)
+				}
+			}
+		})
+	}
+}
+
 // A cost above the capacity goes alone, and what it owes is waited for; a
 // refund shortens that.
 func TestAlone(t *testing.T) {
