@@ -18,6 +18,7 @@ type Allowance struct {
 	most  int64         // total must not pass it; math.MaxInt64 is no bound
 	mark  int64         // total when most was said
 	said  time.Duration // when that was
+	from  time.Duration // since when units flow back
 	until time.Duration // when it ends, or is doubted
 	looks bool          // a unit was let through in doubt
 	now   Remainder
@@ -51,7 +52,7 @@ func (a *Allowance) Say(now time.Duration, r Remainder) {
 		a.Lift()
 		return
 	}
-	a.now, a.most, a.mark, a.said, a.looks = r, r.Most, a.total, now, false
+	a.now, a.most, a.mark, a.said, a.from, a.looks = r, r.Most, a.total, now, now, false
 	a.until = min(r.Reset, now+Doubt)
 }
 
@@ -71,13 +72,13 @@ func (a *Allowance) turn(now time.Duration) {
 	}
 	r := &a.now
 	switch {
-	case a.until < r.Reset:
+	case now < r.Reset:
 		a.looks = true
-		a.most, a.mark, a.said = max(a.most, a.total+1), a.total, now
+		a.most, a.mark, a.said, a.from = max(a.most, a.total+1), a.total, now, now
 		a.until = min(r.Reset, now+Doubt)
 	case r.Limit > 0 && r.Window > 0 && now-a.said < r.Window+2*Doubt:
 		r.Reset += (now-r.Reset)/r.Window*r.Window + r.Window
-		a.most, a.mark, a.looks = a.total+r.Limit, a.total, false
+		a.most, a.mark, a.from, a.looks = a.total+r.Limit, a.total, now, false
 		a.until = min(r.Reset, now+Doubt) // the window that follows is a guess, too
 	default:
 		a.Lift()
@@ -92,10 +93,11 @@ func (a *Allowance) left(now time.Duration) int64 {
 	}
 	n := a.most - a.total
 	if a.now.Each > 0 {
-		n += int64((now - a.said) / a.now.Each)
+		n += int64((now - a.from) / a.now.Each)
 	}
-	if a.now.Limit > 0 {
-		n = min(n, a.now.Limit)
+	if limit := a.now.Limit; limit > 0 && n >= limit {
+		// It is full: what flowed back beyond that is lost.
+		n, a.most, a.from = limit, a.total+limit, now
 	}
 	return n
 }
@@ -118,17 +120,16 @@ func (a *Allowance) Backlog(now time.Duration, ahead, n int64) time.Duration {
 		return now
 	}
 	t := a.until
-	if each := a.now.Each; each > 0 && missing < int64((t-a.said)/each) {
-		// Counted from the statement, as left does.
-		whole := (now - a.said) / each
-		t = min(t, a.said+(whole+time.Duration(missing))*each)
+	if each := a.now.Each; each > 0 && missing < int64((t-a.from)/each) {
+		whole := (now - a.from) / each // as left counts
+		t = min(t, a.from+(whole+time.Duration(missing))*each)
 	}
-	return max(t, now+1)
+	return t
 }
 
 // Take implements Meter.
 func (a *Allowance) Take(now time.Duration, n int64, _ bool) Charge {
-	a.turn(now)
+	a.left(now)
 	a.total += n
 	return Charge{n: n, at: now, cell: uint64(a.total), onWire: true}
 }
