@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -128,7 +129,7 @@ type runJob struct {
 
 // run scans, opens the output, sends, and says how it went.
 func (j *runJob) run() error {
-	lean()
+	defer runtime.KeepAlive(lean())
 	signals := watchSignals()
 	defer signals.stop()
 	if j.bounds.dryRun {
