@@ -63,24 +63,18 @@ func Mentioned(h http.Header) bool {
 // matters sorts out the names that no rule of this package looks at, before
 // anything is allocated for them.
 func matters(name string) bool {
-	for i := range len(name) {
-		switch name[i] | 0x20 {
-		case 'l':
-			if hasFold(name[i:], "limit") {
-				return true
-			}
-		case 'r':
-			if hasFold(name[i:], "retry") {
-				return true
-			}
-		}
-	}
-	return strings.EqualFold(name, "Date") || strings.EqualFold(name, "Age") ||
-		strings.EqualFold(name, "X-Amzn-Errortype")
+	return contains(name, "limit") || contains(name, "retry") || strings.EqualFold(name, "Date") ||
+		strings.EqualFold(name, "Age") || strings.EqualFold(name, "X-Amzn-Errortype")
 }
 
-func hasFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+// contains reports whether a name has a word, which is in lower case, in it.
+func contains(name, word string) bool {
+	for i := range len(name) - len(word) + 1 {
+		if name[i]|0x20 == word[0] && strings.EqualFold(name[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // members returns the comma-separated members of all lines of a field, trimmed

@@ -19,7 +19,12 @@ var millisecondFields = []string{"retry-after-ms", "x-ms-retry-after-ms", "x-amz
 // from none. The delay is in whole milliseconds, rounded up, within
 // [0, MaxDelay], and dates are corrected by the server's own Date.
 func RetryAfter(h http.Header, now time.Time) (delay time.Duration, ok bool) {
-	return newFields(h).retryAfter(now)
+	for name := range h {
+		if contains(name, "retry") { // as all of these do, and few headers have
+			return newFields(h).retryAfter(now)
+		}
+	}
+	return 0, false
 }
 
 func (f fields) retryAfter(now time.Time) (time.Duration, bool) {
