@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -91,7 +92,7 @@ type writer struct {
 	syncErr error         // first error of Sync
 	spare   []byte        // buffer for the batch after next
 	trouble chan struct{} // closed with it
-	round   chan struct{} // closed after each attempt to write or sync
+	round   chan struct{} // closed after the attempt to write or sync; nil if nobody waits
 
 	dirty    chan struct{} // something to sync
 	urge     chan struct{} // sync at once
@@ -106,7 +107,6 @@ func newWriter(f file, policy Fsync, size int64) *writer {
 		f: f, policy: policy, limit: maxPending, size: size,
 		next:     newBatch(nil),
 		trouble:  make(chan struct{}),
-		round:    make(chan struct{}),
 		dirty:    make(chan struct{}, 1),
 		urge:     make(chan struct{}, 1),
 		stopSync: make(chan struct{}),
@@ -195,6 +195,9 @@ func (w *writer) Flush(ctx context.Context) error {
 			return ErrClosed
 		}
 		w.retry = true
+		if w.round == nil {
+			w.round = make(chan struct{})
+		}
 		round := w.round
 		w.work.Signal()
 		if w.policy == EverySecond && w.pending() == 0 {
@@ -241,6 +244,10 @@ func (w *writer) writeLoop() {
 			return // closing
 		}
 		if w.active == nil {
+			// Rows that are about to finish join the batch: fewer writes.
+			w.mu.Unlock()
+			runtime.Gosched()
+			w.mu.Lock()
 			w.active, w.next, w.pos = w.next, newBatch(w.spare), 0
 			w.spare = nil
 			w.space.Broadcast()
@@ -332,8 +339,10 @@ func (w *writer) failSync(err error) {
 }
 
 func (w *writer) endRound() {
-	close(w.round)
-	w.round = make(chan struct{})
+	if w.round != nil {
+		close(w.round)
+		w.round = nil
+	}
 }
 
 // giveUp ends all batches with the error. What was written of the one that got
