@@ -25,7 +25,7 @@ func (r *run) cacheKey(row *input.Row, p *provider, q *request) (k cache.Key, ok
 		return k, false
 	}
 	for name := range row.Header {
-		if r.o.secretHeader(p, name) {
+		if r.o.secretHeader(&p.known, name) {
 			return k, false
 		}
 	}
@@ -40,7 +40,7 @@ func (r *run) cacheKey(row *input.Row, p *provider, q *request) (k cache.Key, ok
 	names := make([]string, 0, len(q.header))
 	for name := range q.header {
 		switch {
-		case r.o.secretHeader(p, name), name == "User-Agent", http.CanonicalHeaderKey(r.o.IdempotencyHeader) == name:
+		case r.o.secretHeader(&p.known, name), name == "User-Agent", http.CanonicalHeaderKey(r.o.IdempotencyHeader) == name:
 		default:
 			names = append(names, name)
 		}
@@ -76,7 +76,7 @@ func (r *run) fromCache(rec *record.Record, row *input.Row, w *route) (bool, err
 		return false, nil
 	}
 	for i, p := range w.list {
-		q, err := r.request(row, w.list[0], p)
+		q, err := r.request(row, &w.list[0].known, &p.known)
 		if err != nil {
 			continue // what is wrong is said where it is sent
 		}

@@ -54,7 +54,7 @@ func (s *Spec) must(unit string) bool {
 
 // call is what a row asks of its provider's gate. The error is of a row whose
 // cost cannot be told, or is more than there ever is.
-func (p *provider) call(row *input.Row) (mete.Call, error) {
+func (p *known) call(row *input.Row) (mete.Call, error) {
 	c := mete.Call{Lane: row.Lane, Wire: true, Patient: true} // a breaker that is open is waited for
 	if !p.hasLane(row.Lane) {
 		return c, fmt.Errorf("the row's lane %q is not among the lanes of the configuration", row.Lane)
@@ -100,7 +100,7 @@ func (p *provider) call(row *input.Row) (mete.Call, error) {
 }
 
 // hasLane reports whether rows may name a lane; every provider has the usual one.
-func (p *provider) hasLane(name string) bool {
+func (p *known) hasLane(name string) bool {
 	return name == "" || slices.ContainsFunc(p.spec.Gate.Lanes, func(l mete.Lane) bool { return l.Name == name })
 }
 

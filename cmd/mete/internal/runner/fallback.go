@@ -48,6 +48,9 @@ type route struct {
 	failed  bool // it has been sent, and has failed
 }
 
+// falls reports whether a provider may have fallbacks at all.
+func (o *Options) falls(s *Spec) bool { return len(o.Fallback) > 0 || len(s.Fallback) > 0 }
+
 // fallbacks are the names of a provider's fallbacks in order, theirs in turn
 // included. With --fallback they are those, for every provider.
 func (o *Options) fallbacks(name string, s *Spec) []string {
@@ -77,11 +80,9 @@ func (o *Options) fallbacks(name string, s *Spec) []string {
 // nowhere else to go.
 func (r *run) route(row *input.Row, p *provider) *route {
 	w := &route{list: []*provider{p}, left: max(p.spec.Gate.Retry.Attempts, 1)}
-	if len(r.o.Fallback) > 0 || len(p.spec.Fallback) > 0 {
-		if mete.HostKey(row.URL) == p.origin {
-			for _, name := range r.o.fallbacks(p.name, p.spec) {
-				w.list = append(w.list, r.places.named[name])
-			}
+	if r.o.falls(p.spec) && mete.HostKey(row.URL) == p.origin {
+		for _, name := range r.o.fallbacks(p.name, p.spec) {
+			w.list = append(w.list, r.places.named[name])
 		}
 	}
 	w.refused, w.asked = make([]*mete.Rejected, len(w.list)), make([]bool, len(w.list))
@@ -200,7 +201,7 @@ func (r *run) parkedAlone(p *provider) bool {
 func (r *run) ask(rec *record.Record, row *input.Row, w *route) error {
 	p := w.list[w.at]
 	rec.Provider, rec.Fallback = p.name, w.at
-	q, err := r.request(row, w.list[0], p)
+	q, err := r.request(row, &w.list[0].known, &p.known)
 	if err != nil {
 		rec.URL = r.shown(row.URL)
 		return r.fail(rec, record.Render, "render", err.Error())
@@ -302,7 +303,7 @@ func movable(q *request, x *exchanged) bool {
 // request makes the request of a row for one of its providers: for another one
 // than its own, with the path below that one's base, and without the row's
 // credentials.
-func (r *run) request(row *input.Row, own, p *provider) (*request, error) {
+func (r *run) request(row *input.Row, own, p *known) (*request, error) {
 	if p == own {
 		return r.build(row, p)
 	}

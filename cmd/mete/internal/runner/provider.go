@@ -51,12 +51,17 @@ type Spec struct {
 // of their own; the rest share one line in the summary.
 const manyPlaces = 64
 
-// provider is one provider at work: its gate, its connections, and what it was
-// asked so far.
-type provider struct {
+// known is what is known of a provider before it is opened.
+type known struct {
 	name   string
 	origin string // credentials go nowhere else
 	spec   *Spec
+}
+
+// provider is one provider at work: its gate, its connections, and what it was
+// asked so far.
+type provider struct {
+	known
 	gate   *mete.Gate
 	client http.RoundTripper
 	admit  context.Context // ends when nothing more is to start
@@ -136,7 +141,7 @@ func (p *places) open(name string, spec *Spec) (*provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	prov := &provider{name: name, spec: spec, gate: gate}
+	prov := &provider{known: known{name: name, spec: spec}, gate: gate}
 	prov.admit, prov.park = context.WithCancelCause(p.admit)
 	prov.counts.Name = name
 	prov.counts.Concurrency = cfg.MaxConcurrency()

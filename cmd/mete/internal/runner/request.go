@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -44,7 +45,7 @@ func (q *request) priced() *cost.Request { return priced(q.row) }
 
 // build makes the request of a row for its provider. The error is a mistake in
 // the row.
-func (r *run) build(row *input.Row, p *provider) (*request, error) {
+func (r *run) build(row *input.Row, p *known) (*request, error) {
 	q := &request{method: row.Method, url: row.URL, host: row.Host, body: row.Body, file: row.BodyFile, size: row.BodySize, has: row.HasBody, timeout: row.Timeout}
 	q.header = make(http.Header, len(row.Header)+4)
 	for _, h := range r.o.Headers {
@@ -83,16 +84,24 @@ func (r *run) build(row *input.Row, p *provider) (*request, error) {
 	return q, nil
 }
 
-// authorize adds the provider's credential, but never to a request that goes
-// somewhere else.
-func (q *request) authorize(p *provider) error {
-	a := p.spec.Auth
-	if a.Header == "" && a.Query == "" {
+// serves reports that a request for u must not get the provider's credential,
+// because it goes somewhere else.
+func (p *known) serves(u *url.URL) error {
+	if a := &p.spec.Auth; a.Header == "" && a.Query == "" {
 		return nil
 	}
-	if key := mete.HostKey(q.url); key != p.origin {
+	if key := mete.HostKey(u); key != p.origin {
 		return fmt.Errorf("the row goes to %s, but provider %s is %s: its credentials are not sent there", key, p.name, p.origin)
 	}
+	return nil
+}
+
+// authorize adds the provider's credential.
+func (q *request) authorize(p *known) error {
+	if err := p.serves(q.url); err != nil {
+		return err
+	}
+	a := &p.spec.Auth
 	if a.Header != "" {
 		q.header.Set(a.Header, a.Value.Reveal())
 	}
@@ -129,18 +138,19 @@ func (r *run) secretParameter(name string) bool {
 // itself, when a kept-alive connection breaks, is up to GetBody: only a request
 // whose repetition is safe has it.
 func (q *request) http(ctx context.Context, safe bool) (*http.Request, error) {
+	header := q.header // which a RoundTripper leaves as it is
+	if !safe {
+		header = hideKey(header)
+	}
 	req := (&http.Request{
 		Method:     q.method,
 		URL:        q.url,
 		Host:       q.host,
-		Header:     q.header.Clone(),
+		Header:     header,
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,
 		ProtoMinor: 1,
 	}).WithContext(ctx)
-	if !safe {
-		hideKey(req.Header)
-	}
 	if !q.has || q.length() == 0 {
 		return req, nil
 	}
@@ -155,17 +165,20 @@ func (q *request) http(ctx context.Context, safe bool) (*http.Request, error) {
 	return req, nil
 }
 
-// hideKey keeps net/http from taking our own Idempotency-Key for the user's
+// hideKey is h in which net/http does not take our own Idempotency-Key for the user's
 // word that a repetition is safe: it looks for the name in this spelling alone,
 // and sends what it finds in any other as it is. (A request without a body has
 // no GetBody to leave out.)
-func hideKey(h http.Header) {
-	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+func hideKey(h http.Header) http.Header {
+	hidden := h
+	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if v, ok := h[name]; ok {
-			delete(h, name)
-			h[strings.ToLower(name)] = v
+			hidden = maps.Clone(hidden)
+			delete(hidden, name)
+			hidden[strings.ToLower(name)] = v
 		}
 	}
+	return hidden
 }
 
 func (q *request) length() int64 {

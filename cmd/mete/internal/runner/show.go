@@ -14,7 +14,7 @@ import (
 )
 
 // spec finds what is said of the provider of a row without opening it.
-func (o *Options) spec(row *input.Row) (*provider, error) {
+func (o *Options) spec(row *input.Row) (known, error) {
 	name := row.Provider
 	if name == "" {
 		name = o.Provider
@@ -23,16 +23,16 @@ func (o *Options) spec(row *input.Row) (*provider, error) {
 		key := mete.HostKey(row.URL)
 		for n, s := range o.Providers {
 			if mete.HostKey(s.Base) == key {
-				return &provider{name: n, origin: key, spec: s}, nil
+				return known{n, key, s}, nil
 			}
 		}
-		return &provider{name: key, origin: key, spec: &o.Other}, nil
+		return known{key, key, &o.Other}, nil
 	}
 	s := o.Providers[name]
 	if s == nil {
-		return nil, fmt.Errorf("provider %s is not configured", name)
+		return known{}, fmt.Errorf("provider %s is not configured", name)
 	}
-	return &provider{name: name, origin: mete.HostKey(s.Base), spec: s}, nil
+	return known{name, mete.HostKey(s.Base), s}, nil
 }
 
 // Check reports why a row could not be sent, as far as that can be known
@@ -47,17 +47,12 @@ func (o *Options) Check(row *input.Row) error {
 		return err
 	}
 	row.Estimate = call.Costs
-	r := &run{o: o}
-	if _, err = r.build(row, p); err != nil || mete.HostKey(row.URL) != p.origin {
+	if err := p.serves(row.URL); err != nil || !o.falls(p.spec) || mete.HostKey(row.URL) != p.origin {
 		return err
 	}
 	for _, name := range o.fallbacks(p.name, p.spec) {
-		s := o.Providers[name]
-		other := &provider{name: name, origin: mete.HostKey(s.Base), spec: s}
+		other := known{name: name, spec: o.Providers[name]}
 		if _, err := other.call(row); err != nil {
-			return fmt.Errorf("fallback %s: %w", name, err)
-		}
-		if _, err := r.request(row, p, other); err != nil {
 			return fmt.Errorf("fallback %s: %w", name, err)
 		}
 	}
@@ -73,7 +68,7 @@ func Show(o *Options, row *input.Row) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	q, err := (&run{o: o, salt: "<salt>"}).build(row, p)
+	q, err := (&run{o: o, salt: "<salt>"}).build(row, &p)
 	if err != nil {
 		return "", err
 	}
@@ -90,7 +85,7 @@ func Show(o *Options, row *input.Row) (string, error) {
 	slices.Sort(names)
 	for _, name := range names {
 		for _, v := range q.header[name] {
-			if o.secretHeader(p, name) {
+			if o.secretHeader(&p, name) {
 				v = "***"
 			}
 			fmt.Fprintf(&b, "%s: %s\n", name, v)
@@ -111,7 +106,7 @@ func Show(o *Options, row *input.Row) (string, error) {
 
 // secretHeader reports whether a header of a request to p holds a secret, by
 // its name or by where its value comes from.
-func (o *Options) secretHeader(p *provider, name string) bool {
+func (o *Options) secretHeader(p *known, name string) bool {
 	lower := strings.ToLower(name)
 	for _, word := range []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "access-key", "auth-key", "credential"} {
 		if strings.Contains(lower, word) {

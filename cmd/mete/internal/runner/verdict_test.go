@@ -57,7 +57,7 @@ func TestRuleDecides(t *testing.T) {
 		{"a header forbids this one", answer("GET", 429, ``, "X-Should-Retry: false"), "", record.RateLimited, "TE"},
 		{"403 with a delay", answer("GET", 403, ``, "Retry-After: 3"), "", record.RateLimited, "TPE"},
 	} {
-		p := &provider{spec: &Spec{}}
+		p := &provider{known: known{spec: &Spec{}}}
 		if c.as != "" {
 			p.spec.Classify = classify.Rules{{As: c.as}}
 		}
@@ -76,7 +76,7 @@ func TestRuleDecides(t *testing.T) {
 		}
 	}
 	x := answer("GET", 200, `{}`, "Retry-After: 7")
-	(&run{}).conclude(&provider{spec: &Spec{Classify: classify.Rules{{As: classify.RateLimited}}}}, x)
+	(&run{}).conclude(&provider{known: known{spec: &Spec{Classify: classify.Rules{{As: classify.RateLimited}}}}}, x)
 	if !x.verdict.Hinted || x.verdict.RetryAfter.Seconds() != 7 {
 		t.Errorf("the delay of a throttled 200: %v %v", x.verdict.Hinted, x.verdict.RetryAfter)
 	}
@@ -110,7 +110,7 @@ func TestRetryOn(t *testing.T) {
 		{"reset", func() *exchanged { return failed(syscall.EPIPE) }, true},
 	} {
 		x := c.x()
-		(&run{}).conclude(&provider{spec: &Spec{RetryOn: []string{c.on}}}, x)
+		(&run{}).conclude(&provider{known: known{spec: &Spec{RetryOn: []string{c.on}}}}, x)
 		if x.verdict.Repeat != c.want {
 			t.Errorf("on %s: %d %v: repeated is %v", c.on, x.status, x.attempt.Err, x.verdict.Repeat)
 		}
@@ -121,7 +121,7 @@ func TestRetryOn(t *testing.T) {
 func TestLocalFailure(t *testing.T) {
 	x := answer("GET", 503, "")
 	x.attempt.Err = &localError{errors.New("disk full")}
-	(&run{}).conclude(&provider{spec: &Spec{Classify: classify.Rules{{As: classify.RateLimited}}}}, x)
+	(&run{}).conclude(&provider{known: known{spec: &Spec{Classify: classify.Rules{{As: classify.RateLimited}}}}}, x)
 	if x.verdict.Repeat || x.verdict.kind != record.IO {
 		t.Errorf("got %+v", x.verdict)
 	}
