@@ -66,3 +66,11 @@ func TestHTTPDateForms(t *testing.T) {
 		testRetryAfter(t, now, http.Header{"Retry-After": {value}}, want)
 	}
 }
+
+// Every attempt is asked how long to stay away, and nearly none says.
+func TestRetryAfterOfNoneIsCheap(t *testing.T) {
+	h := http.Header{"Date": {"Tue, 10 Mar 2026 12:00:00 GMT"}, "Content-Type": {"text/plain"}, "X-Ratelimit-Limit": {"50"}}
+	if n := testing.AllocsPerRun(100, func() { quota.RetryAfter(h, noon) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
