@@ -172,7 +172,11 @@ func (l *limit) restore(now time.Duration, spent []meter.Spent, gone, ended time
 	case l.Bucket || l.Per >= time.Minute:
 		spent = slices.Clone(spent)
 		for i := range spent {
-			spent[i].Age += gone
+			if spent[i].Age > 0 {
+				spent[i].Age += gone
+			} else { // granted, and perhaps sent after the writing
+				spent[i].Age = ended
+			}
 		}
 		if unwritten > 0 {
 			spent = append(spent, meter.Spent{Age: ended, Units: unwritten})

@@ -113,7 +113,7 @@ func (b *Bucket) Ready(now time.Duration, n int64) time.Duration {
 	if b.spec.N == 0 || n > b.Capacity() {
 		return Later
 	}
-	return max(now, b.full.ready(b.spec.Burst-min(n, b.spec.Burst)))
+	return max(now, b.full.ready(b.spec.Burst-n))
 }
 
 // Backlog implements Meter.

@@ -69,9 +69,8 @@ func (c *Calendar) turn(wall time.Time) {
 	if wall.Before(c.end) {
 		return
 	}
-	if start, end := c.period(wall); start.After(c.start) {
-		c.start, c.end, c.used = start, end, 0
-	}
+	c.start, c.end = c.period(wall)
+	c.used = 0
 }
 
 // Capacity implements Meter.

@@ -2,8 +2,8 @@ package meter
 
 import (
 	"math/big"
+	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -60,6 +60,7 @@ func TestWindowAgainstList(t *testing.T) {
 					if inWindow(starts, ready, span)+cost > n || inWindow(starts, ready-1, span)+cost <= n {
 						t.Fatalf("at %v announced %v", now, ready)
 					}
+					now = ready - time.Duration(rapid.IntRange(0, 1).Draw(t, "before"))
 				}
 			case "sent":
 				if len(charges) > 0 {
@@ -101,6 +102,25 @@ func TestWindowAgainstList(t *testing.T) {
 			}
 			if got, want := w.Free(now), n-inWindow(starts, now, span); got != want {
 				t.Fatalf("at %v free is %d, want %d", now, got, want)
+			}
+			for i := range charges {
+				if c := &charges[i]; c.n > 0 && c.At() != starts[i].at {
+					t.Fatalf("charge %d is booked at %v, want %v", i, c.At(), starts[i].at)
+				}
+			}
+			// What is written down for a restart is all of it, and frees nothing
+			// too early.
+			again := NewWindow(w.spec)
+			again.Restore(0, w.Spent(now))
+			later := time.Duration(rapid.IntRange(0, 120).Draw(t, "later")) * ms
+			kept := slices.Clone(starts)
+			for i := range kept {
+				if kept[i].held {
+					kept[i] = start{at: now, n: kept[i].n} // sent, as far as anybody can tell
+				}
+			}
+			if got, want := again.Free(later), n-inWindow(kept, now+later, span); got != want {
+				t.Fatalf("%v after a restart free is %d, want %d", later, got, want)
 			}
 		}
 	})
@@ -419,90 +439,6 @@ func TestSpentAndRestore(t *testing.T) {
 	}
 }
 
-func TestCalendar(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		// A bubble starts at midnight UTC of 2000-01-01.
-		c := NewCalendar(CalendarSpec{N: 3, Each: "day"})
-		if r := c.Ready(0, 1); r != time.Second {
-			t.Fatalf("at the turn of the day: ready at %v, want 1s", r)
-		}
-		time.Sleep(time.Hour)
-		now := time.Hour
-		var charges []Charge
-		for range 3 {
-			if c.Ready(now, 1) > now {
-				t.Fatal("refused below the limit")
-			}
-			charges = append(charges, c.Take(now, 1, true))
-		}
-		if r := c.Ready(now, 1); r != 24*time.Hour+time.Second {
-			t.Fatalf("next start at %v", r)
-		}
-		c.Settle(now, &charges[0], 0)
-		if c.Free(now) != 1 {
-			t.Fatalf("free after a refund: %d", c.Free(now))
-		}
-		spent := c.Spent(now)
-		time.Sleep(23*time.Hour - 500*ms)
-		if r := c.Ready(24*time.Hour-500*ms, 1); r != 24*time.Hour+time.Second {
-			t.Fatalf("just before midnight: %v", r)
-		}
-		time.Sleep(2 * time.Second)
-		c.Settle(24*time.Hour+1500*ms, &charges[1], 0)
-		if c.Free(0) != 3 {
-			t.Fatalf("a refund of yesterday counts today: %d", c.Free(0))
-		}
-		again := NewCalendar(CalendarSpec{N: 3, Each: "day"})
-		again.Restore(0, spent)
-		if again.Free(0) != 3 {
-			t.Fatal("the use of yesterday was restored today")
-		}
-		// The clock was ahead once: the period never moves back.
-		again.Restore(0, []Spent{{Units: 2, Period: time.Date(2000, 1, 5, 0, 0, 0, 0, time.UTC).Unix()}})
-		if again.Free(0) != 1 {
-			t.Fatalf("free is %d", again.Free(0))
-		}
-	})
-}
-
-// Where the clock is put forward at midnight the day begins at 1:00, and the day
-// before does not end at 23:00 (golang/go#50223).
-func TestCalendarWithoutMidnight(t *testing.T) {
-	for name, first := range map[string]time.Time{
-		"America/Sao_Paulo": time.Date(2000, 10, 8, 3, 0, 0, 0, time.UTC),
-		"Africa/Cairo":      time.Date(2000, 4, 27, 22, 0, 0, 0, time.UTC),
-	} {
-		zone, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Test(t, func(t *testing.T) {
-			c := NewCalendar(CalendarSpec{N: 1, Each: "day", Zone: zone})
-			at := func(wall time.Time) (now time.Duration) {
-				time.Sleep(time.Until(wall))
-				return time.Duration(wall.UnixNano() - first.UnixNano())
-			}
-			now := at(first.Add(-12 * time.Hour))
-			c.Take(now, 1, true)
-			for _, before := range []time.Duration{61 * time.Minute, 30 * time.Minute, time.Minute, ms} {
-				if ready := c.Ready(at(first.Add(-before)), 1); ready != time.Second {
-					t.Errorf("%s, %v before midnight: ready %v after it, want 1s", name, before, ready)
-				}
-			}
-			now = at(first.Add(time.Second))
-			if c.Ready(now, 1) > now {
-				t.Errorf("%s: not ready in the new day", name)
-			}
-			c.Take(now, 1, true)
-			for _, later := range []time.Duration{12 * time.Hour, 22*time.Hour + 30*time.Minute} {
-				if ready := c.Ready(at(first.Add(later)), 1); ready != 23*time.Hour+time.Second {
-					t.Errorf("%s, %v into the day of 23 hours: ready after %v", name, later, ready)
-				}
-			}
-		})
-	}
-}
-
 // A cost above the capacity goes alone, and what it owes is waited for; a
 // refund shortens that.
 func TestAlone(t *testing.T) {
@@ -530,5 +466,92 @@ func TestAlone(t *testing.T) {
 		if again := m.Ready(now, 100) - now; again > 1002*ms || again < 990*ms {
 			t.Errorf("%s: after the refund they start after %v", name, again)
 		}
+	}
+}
+
+// Starts of a large window share cells, and none of them leaves it too early.
+func TestJoinedStartsLeaveLate(t *testing.T) {
+	const n = 20_000
+	w := NewWindow(WindowSpec{N: n, Per: 10 * time.Second, Margin: 5 * ms})
+	var starts []start
+	for i := range 3000 {
+		now := time.Duration(i) * 701 * time.Microsecond // a few to a cell
+		w.Take(now, 7, true)
+		starts = append(starts, start{at: now, n: 7})
+	}
+	if cells := w.log.len(); cells > 1500 {
+		t.Fatalf("%d cells for 3000 starts: none are joined", cells)
+	}
+	for now := 10 * time.Second; now < 13*time.Second; now += 3 * ms {
+		free, most := w.Free(now), n-inWindow(starts, now, w.span)
+		if free > most || free < most-50 {
+			t.Fatalf("at %v %d are free, by the list %d", now, free, most)
+		}
+	}
+}
+
+func TestDefaultMargin(t *testing.T) {
+	for per, want := range map[time.Duration]time.Duration{
+		100 * ms: 5 * ms, time.Second: 6666666, 3 * time.Second: 20 * ms, time.Hour: 50 * ms,
+	} {
+		if w := NewWindow(WindowSpec{N: 1, Per: per}); w.span != per+want {
+			t.Errorf("a window of %v lasts %v, want %v more", per, w.span, want)
+		}
+	}
+}
+
+// What a paced window is settled to moves the next start, if more was used or
+// less, and the same for a start that was never sent.
+func TestSettlingMovesThePace(t *testing.T) {
+	for _, wire := range []bool{true, false} {
+		w := NewWindow(WindowSpec{N: 10, Per: time.Second, Margin: 5 * ms, Paced: true})
+		step := 1005 * ms / 10
+		debt := w.Take(0, 1, wire)
+		w.Settle(0, &debt, 4)
+		if got := w.Ready(0, 1); got != 4*step {
+			t.Errorf("on the wire %v: after 4 of 1 the next at %v, want %v", wire, got, 4*step)
+		}
+		later := 10 * time.Second
+		refund := w.Take(later, 5, wire)
+		w.Settle(later+2*time.Second, &refund, 0) // long out of the window
+		if used := w.spec.N - w.Free(later+2*time.Second); used != 0 {
+			t.Errorf("on the wire %v: %d are used after all was refunded", wire, used)
+		}
+		if got := w.pace.due; !wire && got > later {
+			t.Errorf("the refund of an unsent start left the pace at %v", got)
+		}
+		once := w.Take(20*time.Second, 1, wire)
+		w.Settle(20*time.Second, &once, 1)
+		w.Sent(20*time.Second+50*ms, &once)
+		if got := w.Free(21*time.Second + 5*ms); got != 10 {
+			t.Errorf("on the wire %v: sent after it was settled: %d free", wire, got)
+		}
+	}
+}
+
+// A bucket whose rate and burst change at once keeps its level, within the new
+// burst.
+func TestBucketUpdatedInBoth(t *testing.T) {
+	for _, c := range []struct{ burst, taken, then, free int64 }{
+		{100, 20, 5, 5}, {10, 10, 20, 0}, {10, 4, 20, 6}, {10, 0, 20, 10}, {10, 8, 5, 2},
+	} {
+		b := NewBucket(BucketSpec{N: 1, Per: time.Hour, Burst: c.burst})
+		b.Take(0, c.taken, true)
+		b.Update(0, BucketSpec{N: 3, Per: time.Hour, Burst: c.then})
+		if got := b.Free(0); got > c.free || got < c.free-1 { // a part of a unit may be lost
+			t.Errorf("%d of %d taken, then burst %d: %d free, want %d", c.taken, c.burst, c.then, got, c.free)
+		}
+	}
+}
+
+// A bucket that never fills keeps a bounded number of charges.
+func TestMemoryOfABusyBucket(t *testing.T) {
+	b := NewBucket(BucketSpec{N: 1000, Per: time.Second, Burst: 100})
+	b.Take(0, 50, true)
+	for i := range 3 * many {
+		b.Take(time.Duration(i+1)*ms, 1, true)
+	}
+	if n := b.log.len(); n > many {
+		t.Errorf("%d cells", n)
 	}
 }

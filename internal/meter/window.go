@@ -152,12 +152,16 @@ func (w *Window) Backlog(now time.Duration, ahead, n int64) time.Duration {
 		t = max(t, w.pace.ready(w.spec.Burst-1-ahead))
 	}
 	// At most N units start per window once the oldest start leaves it.
-	if over := ahead + n - max(w.spec.N-w.used, 0); over > 0 && w.log.len() > 0 {
+	if over := ahead + n - max(w.spec.N-w.used, 0); over > 0 {
+		oldest := now
+		if w.log.len() > 0 {
+			oldest = w.log.oldest().last
+		}
 		windows := time.Duration((over - 1) / w.spec.N)
 		if windows > Later/2/w.span {
 			return Later - 1
 		}
-		t = max(t, plus(w.log.oldest().last+w.span, windows*w.span))
+		t = max(t, plus(oldest+w.span, windows*w.span))
 	}
 	return t
 }
@@ -268,21 +272,24 @@ func (w *Window) Spent(now time.Duration) []Spent {
 	w.expire(now)
 	var list []Spent
 	join := w.span / 256
+	held := w.held
 	for i := w.log.head; i != w.log.tail; i++ {
 		c := w.log.at(i)
-		if c.cost == 0 {
+		held += c.unsent
+		sent := c.cost - c.unsent
+		if sent == 0 {
 			continue
 		}
 		// Joining takes the later time, so that nothing is free too early.
 		if k := len(list) - 1; k >= 0 && list[k].Age-(now-c.last) < join {
 			list[k].Age = now - c.last
-			list[k].Units += c.cost
+			list[k].Units += sent
 			continue
 		}
-		list = append(list, Spent{Age: now - c.last, Units: c.cost})
+		list = append(list, Spent{Age: now - c.last, Units: sent})
 	}
-	if w.held > 0 {
-		list = append(list, Spent{Units: w.held})
+	if held > 0 { // it goes to the wire now, or later
+		list = append(list, Spent{Units: held})
 	}
 	return list
 }
