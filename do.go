@@ -17,14 +17,14 @@ import (
 // fn gets, and some more if there is an attempt timeout and fn asks for
 // ctx.Done.
 func Do(ctx context.Context, g *Gate, call Call, fn func(context.Context) error) error {
-	_, err := do(ctx, g, call, 0, fn)
+	_, err := do(ctx, g, &call, 0, fn)
 	return unmarked(err)
 }
 
 // Get is Do for a function with a result. After an error the result is the
 // last one that fn returned.
 func Get[T any](ctx context.Context, g *Gate, call Call, fn func(context.Context) (T, error)) (T, error) {
-	v, _, err := get(ctx, g, call, 0, fn)
+	v, _, err := get(ctx, g, &call, 0, fn)
 	return v, unmarked(err)
 }
 
@@ -37,7 +37,7 @@ func unmarked(err error) error {
 }
 
 // get is do for a function with a result.
-func get[T any](ctx context.Context, g *Gate, call Call, limit int, fn func(context.Context) (T, error)) (v T, attempts int, err error) {
+func get[T any](ctx context.Context, g *Gate, call *Call, limit int, fn func(context.Context) (T, error)) (v T, attempts int, err error) {
 	attempts, err = do(ctx, g, call, limit, func(ctx context.Context) (err error) {
 		v, err = fn(ctx)
 		return err
@@ -47,13 +47,13 @@ func get[T any](ctx context.Context, g *Gate, call Call, limit int, fn func(cont
 
 // do is Do with at most limit attempts, if that is above 0. It tells how many
 // there were.
-func do(ctx context.Context, g *Gate, call Call, limit int, fn func(context.Context) error) (attempts int, err error) {
+func do(ctx context.Context, g *Gate, call *Call, limit int, fn func(context.Context) error) (attempts int, err error) {
 	if d := g.cfg.Load().Total; d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	t := Tries{gate: g, ctx: ctx, call: call, limit: limit}
+	t := Tries{gate: g, ctx: ctx, call: *call, limit: limit}
 	running := false
 	defer func() {
 		if running { // fn has not returned

@@ -30,7 +30,7 @@ func Fallback[T any](ctx context.Context, attempts int, choices ...Choice[T]) (T
 		}
 		var used int
 		var err error
-		v, used, err = get(ctx, c.Gate, c.Call, left, c.Do)
+		v, used, err = get(ctx, c.Gate, &c.Call, left, c.Do)
 		left -= used
 		if err == nil {
 			return v, nil

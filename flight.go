@@ -56,9 +56,10 @@ func (q *queue) board() *flight {
 // leave ends a flight that nobody refers to any more.
 func (q *queue) leave(f *flight) {
 	if q.spares < spareFlights {
-		clear(f.paid)
-		*f = flight{paid: f.paid[:0], next: q.spare}
-		q.spare = f
+		// What prepare and grant write anew stays.
+		f.weight, f.costs, f.deadline, f.waits, f.sample, f.lease, f.timed, f.whole = 0, nil, 0, nil, nil, nil, nil, nil
+		f.sent, f.settled, f.released, f.tried = false, false, false, false
+		q.spare, f.next = f, q.spare
 		q.spares++
 	}
 }

@@ -70,6 +70,7 @@ func New(cfg Config) (*Gate, error) {
 	}
 	g := &Gate{name: cfg.Name, base: time.Now(), start: readProcessor(), refused: map[Reason]int64{}}
 	g.q.bound = noBound
+	g.q.work.latest = meter.Later // not known
 	g.q.blocked = make([]time.Duration, boundLimits)
 	g.configure(0, cfg)
 	if cfg.State != "" {
@@ -189,11 +190,12 @@ func (g *Gate) quiet() bool { return g.q.waiting == 0 && g.lost == nil && g.q.au
 // taken in any case, for Stats.
 func (g *Gate) sampled() bool { return g.attempts%16 == 0 }
 
-// calm reports whether a success teaches nothing either. Then its time is of
-// no interest and the clock, which costs as much as all the rest of a release,
-// need not be read.
+// calm reports whether the time of a success is of no interest either, so that
+// the clock, which costs as much as all the rest of a release, need not be
+// read. A breaker's window takes the last time that was read since the start
+// for it, as long as calls are so short that this makes no difference.
 func (g *Gate) calm() bool {
-	return g.quiet() && !g.q.circuit.Counts() && !g.q.pause.probing && g.cfg.Load().Observer == nil
+	return g.quiet() && !g.q.pause.probing && g.q.circuit.Coarse(g.q.work.latest) && g.cfg.Load().Observer == nil
 }
 
 // Pause closes the provider for d, for everybody: nothing starts until then,

@@ -206,10 +206,12 @@ func (q *queue) grant(now time.Duration, f *flight) {
 	f.paid = slices.Grow(f.paid[:0], len(q.limits))[:len(q.limits)]
 	for i := range q.limits {
 		l, pay := &q.limits[i], &f.paid[i]
-		pay.meter, pay.charge = l.meter, meter.Charge{}
+		pay.meter = l.meter
 		if n := q.cost(f.costs, i); n > 0 {
 			pay.charge = l.meter.Take(now, n, !f.wire)
 			l.taken += n
+		} else {
+			pay.charge = meter.Charge{}
 		}
 	}
 	q.auto.granted(now, f, q.inUse)

@@ -265,8 +265,8 @@ func (t *Tries) most(attempts int) int {
 // decide says whether there is another attempt, and sets the back-off.
 func (t *Tries) decide(now time.Duration, at *time.Duration, o *Outcome) bool {
 	g := t.gate
-	r := g.cfg.Load().Retry
-	if o.Err == nil && !o.Throttled || !o.Repeat || t.n >= t.most(r.Attempts) || t.ctx.Err() != nil {
+	r := &g.cfg.Load().Retry
+	if !o.Repeat || o.Err == nil && !o.Throttled || t.n >= t.most(r.Attempts) || t.ctx.Err() != nil {
 		return false
 	}
 	refuse := func(reason Reason, bound string) bool {

@@ -10,6 +10,7 @@ import (
 type work struct {
 	ended   int64         // permits whose end was timed: all, while anybody waits
 	held    time.Duration // those, from grant to end
+	latest  time.Duration // that of the last one
 	sent    int64         // starts that were stamped
 	conn    time.Duration // those, from grant to wire
 	backoff time.Duration // that attempts stayed away before they queued again
@@ -20,6 +21,7 @@ func (w *work) end(d time.Duration, refund bool) {
 	if !refund {
 		w.ended++
 		w.held += d
+		w.latest = d
 	}
 }
 

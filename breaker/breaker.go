@@ -104,24 +104,30 @@ type Circuit struct {
 	sum        tally         // of counts
 	slice      int64         // number of the newest slice
 	ends       time.Duration // when the newest slice does
+	slack      time.Duration // see Coarse
 }
 
 type tally struct{ calls, failures int }
 
 // New returns a closed circuit.
 func New(cfg Config) *Circuit {
-	return &Circuit{cfg: cfg.filled(), state: Closed, generation: 1}
+	c := &Circuit{state: Closed, generation: 1}
+	c.Update(cfg)
+	return c
 }
 
 // Update changes the configuration. The state stays.
 func (c *Circuit) Update(cfg Config) {
 	c.cfg = cfg.filled()
-	c.ends = 0
+	c.ends, c.slack = 0, c.cfg.Window/100
 }
 
-// Counts reports whether results matter now: the circuit may open, or it is
-// not closed.
-func (c *Circuit) Counts() bool { return c.cfg.Failures > 0 || c.state != Closed }
+// Coarse reports whether a success may be told with a time that is too early by
+// d: the circuit is closed, and d is a hundredth of the window at most, or it
+// counts nothing.
+func (c *Circuit) Coarse(d time.Duration) bool {
+	return c.state == Closed && (d <= c.slack || c.cfg.Failures == 0)
+}
 
 // State is what the circuit does with calls at now.
 func (c *Circuit) State(now time.Duration) State {
