@@ -126,9 +126,6 @@ func (a *auto) blocked(now time.Duration, bound int) {
 
 // granted keeps the next start away by the limiter's rate.
 func (a *auto) granted(now time.Duration, f *flight, inUse int64) {
-	if a == nil {
-		return
-	}
 	if rate := a.limiter.Rate(); rate > 0 {
 		gap := time.Duration(float64(time.Second) / rate)
 		a.due = max(a.due, now-gap) + gap

@@ -33,11 +33,15 @@ func (g *Gate) TryAcquire(call Call) (*Permit, bool) {
 // admitted does what is asked for at each admission, the lock being free.
 func (g *Gate) admitted(p *Permit, attempt int) {
 	if cfg := g.cfg.Load(); cfg.FindLeaks || cfg.Observer != nil {
-		if cfg.FindLeaks {
-			p.watch()
-		}
-		g.observeAdmission(p, attempt)
+		g.watched(p, attempt, cfg.FindLeaks)
 	}
+}
+
+func (g *Gate) watched(p *Permit, attempt int, leaks bool) {
+	if leaks {
+		p.watch()
+	}
+	g.observeAdmission(p, attempt)
 }
 
 // try is TryAcquire for a call that came at born: those that wait count only

@@ -72,10 +72,16 @@ func (f *flight) clear() bool { return f.sent || !f.wire }
 func (q *queue) release(now time.Duration, f *flight, refund bool) {
 	f.released = true
 	q.forgo(f)
-	q.over(now, f)
+	if f.sample == nil {
+		q.giveBack(f.lane, f.weight)
+	} else {
+		q.over(now, f)
+	}
 	q.pause.ended(f)
-	q.circuit.End(now, f.ticket, breaker.Ignored)
-	f.ticket = breaker.Ticket{}
+	if f.ticket != (breaker.Ticket{}) {
+		q.circuit.End(now, f.ticket, breaker.Ignored)
+		f.ticket = breaker.Ticket{}
+	}
 	q.payBack(now, f, refund)
 }
 
@@ -85,17 +91,21 @@ func (q *queue) payBack(now time.Duration, f *flight, refund bool) {
 	if f.wire {
 		refund = !f.sent
 	}
-	for i := range f.paid {
-		switch pay := &f.paid[i]; {
-		case refund && !f.settled:
+	paid := f.paid
+	f.paid = paid[:0]
+	if !refund {
+		return
+	}
+	for i := range paid {
+		switch pay := &paid[i]; {
+		case !f.settled:
 			pay.meter.Settle(now, &pay.charge, 0)
-		case refund && f.wire:
+		case f.wire:
 			// Its true cost is known, so it was sent. Without a stamp it would
 			// count as lying in every window for good.
 			pay.meter.Sent(now, &pay.charge)
 		}
 	}
-	f.paid = f.paid[:0]
 }
 
 // keep ends an attempt whose permit is held for the next one.

@@ -24,7 +24,7 @@ type lease struct {
 func (p *Permit) watch() {
 	f := p.flight
 	l := &lease{gate: p.gate, lane: f.lane, weight: f.weight, granted: f.granted}
-	l.depth = runtime.Callers(4, l.stack[:])
+	l.depth = runtime.Callers(5, l.stack[:])
 	l.cleanup = runtime.AddCleanup(p, (*lease).lost, l)
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()

@@ -64,7 +64,7 @@ func (k *learned) look(now time.Duration) bool {
 	if k.mode == LearnOff {
 		return false
 	}
-	if k.looked > 0 && now-k.looked < lookEvery && !k.scarce(now) {
+	if k.looked > 0 && now-k.looked < lookEvery && (len(k.known) == 0 || !k.scarce(now)) {
 		return false
 	}
 	k.looked = max(now, 1)

@@ -62,10 +62,14 @@ func (p *pause) open(now time.Duration) float64 {
 
 // narrow says when a ramp would let weight more permits be in use.
 func (p *pause) narrow(now time.Duration, inUse, weight, permits int64) time.Duration {
-	share := p.open(now)
-	if share == 1 || inUse == 0 || permits == math.MaxInt64 {
+	if p.rampFrom == 0 || inUse == 0 || permits == math.MaxInt64 {
 		return now
 	}
+	return p.narrowed(now, inUse, weight, permits)
+}
+
+func (p *pause) narrowed(now time.Duration, inUse, weight, permits int64) time.Duration {
+	share := p.open(now)
 	if inUse+weight <= int64(math.Ceil(share*float64(permits))) {
 		return now
 	}
@@ -87,11 +91,16 @@ func (p *pause) granted(f *flight) {
 // pace stretches the paced limits while the provider opens again and after
 // throttles inside the configured limit.
 func (q *queue) pace(now time.Duration) {
-	q.adapt(now)
-	p := &q.pause
-	if p.stretch == 1 && p.rampFrom == 0 && !p.search.on {
-		return
+	if q.auto != nil {
+		q.adapt(now)
 	}
+	if p := &q.pause; p.stretch != 1 || p.rampFrom != 0 || p.search.on {
+		q.repace(now)
+	}
+}
+
+func (q *queue) repace(now time.Duration) {
+	p := &q.pause
 	period := q.period()
 	// A step that nobody was there to see took place when it was due.
 	for {

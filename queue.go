@@ -214,7 +214,9 @@ func (q *queue) grant(now time.Duration, f *flight) {
 			pay.charge = meter.Charge{}
 		}
 	}
-	q.auto.granted(now, f, q.inUse)
+	if q.auto != nil {
+		q.auto.granted(now, f, q.inUse)
+	}
 	q.pause.granted(f)
 	f.ticket = q.circuit.Start(now)
 }

@@ -210,7 +210,7 @@ func (t *Tries) ended(o *Outcome, release bool) bool {
 	if f.sample != nil {
 		f.sample.told(fate(o, t.ctx.Err() != nil))
 	}
-	again := t.decide(now, &at, o)
+	again := o.Repeat && t.decide(now, &at, o)
 	if again {
 		g.retries++
 	}
@@ -262,11 +262,12 @@ func (t *Tries) most(attempts int) int {
 	return attempts
 }
 
-// decide says whether there is another attempt, and sets the back-off.
+// decide says whether there is another attempt of one that may be repeated, and
+// sets the back-off.
 func (t *Tries) decide(now time.Duration, at *time.Duration, o *Outcome) bool {
 	g := t.gate
 	r := &g.cfg.Load().Retry
-	if !o.Repeat || o.Err == nil && !o.Throttled || t.n >= t.most(r.Attempts) || t.ctx.Err() != nil {
+	if o.Err == nil && !o.Throttled || t.n >= t.most(r.Attempts) || t.ctx.Err() != nil {
 		return false
 	}
 	refuse := func(reason Reason, bound string) bool {

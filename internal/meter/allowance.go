@@ -131,7 +131,7 @@ func (a *Allowance) Backlog(now time.Duration, ahead, n int64) time.Duration {
 func (a *Allowance) Take(now time.Duration, n int64, _ bool) Charge {
 	a.left(now)
 	a.total += n
-	return Charge{n: n, at: now, cell: uint64(a.total), onWire: true}
+	return Charge{n: n, at: now, cell: uint64(a.total), mark: mark(0, true)}
 }
 
 // Sent implements Meter.

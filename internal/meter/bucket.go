@@ -145,7 +145,7 @@ func (b *Bucket) Take(now time.Duration, n int64, onWire bool) Charge {
 		cell.due, cell.frac = b.full.due, b.full.frac
 	}
 	b.full.push(now, b.credit, n)
-	return Charge{n: n, at: now, cell: i, onWire: true}
+	return Charge{n: n, at: now, cell: i, mark: mark(0, true)}
 }
 
 // forget drops the charges that the bucket has made up for: once it is full,

@@ -107,15 +107,15 @@ func (c *Calendar) Backlog(now time.Duration, ahead, n int64) time.Duration {
 func (c *Calendar) Take(now time.Duration, n int64, onWire bool) Charge {
 	c.turn(time.Now().Round(0))
 	c.used += n
-	return Charge{n: n, at: now, cell: uint64(c.start.Unix()), onWire: onWire}
+	return Charge{n: n, at: now, cell: uint64(c.start.Unix()), mark: mark(0, onWire)}
 }
 
 // Sent implements Meter. A start that crossed the turn counts in both periods.
 func (c *Calendar) Sent(_ time.Duration, ch *Charge) {
-	if ch.onWire {
+	if ch.onWire() {
 		return
 	}
-	ch.onWire = true
+	ch.toWire()
 	c.turn(time.Now().Round(0))
 	if now := uint64(c.start.Unix()); ch.cell != now {
 		c.used += ch.n
@@ -129,7 +129,8 @@ func (c *Calendar) Settle(_ time.Duration, ch *Charge, actual int64) {
 	if diff := actual - ch.n; diff > 0 || ch.cell == uint64(c.start.Unix()) {
 		c.used += diff
 	}
-	ch.n, ch.onWire = actual, true
+	ch.n = actual
+	ch.toWire()
 }
 
 // Free implements Meter.

@@ -30,12 +30,25 @@ const movedAfter = 250 * time.Microsecond
 // Charge remembers where a cost was booked, so that it can move to the instant
 // of its sending, be settled or be refunded exactly. The zero Charge is none.
 type Charge struct {
-	n      int64
-	at     time.Duration
-	cell   uint64 // absolute index of a cell, or the number of a calendar period
-	onWire bool
-	used   uint32 // what the window held with it when it was booked; 0 is not known
+	n    int64
+	at   time.Duration
+	cell uint64 // absolute index of a cell, or the number of a calendar period
+	mark uint64 // twice what the window held with it when it was booked, and 1 once on the wire
 }
+
+// Four fields and no more, so that a Charge is returned in registers.
+
+func mark(used int64, onWire bool) uint64 {
+	m := uint64(max(used, 0)) << 1
+	if onWire {
+		m |= 1
+	}
+	return m
+}
+
+func (c *Charge) onWire() bool { return c.mark&1 != 0 }
+
+func (c *Charge) toWire() { c.mark |= 1 }
 
 // Units returns what is charged.
 func (c *Charge) Units() int64 { return c.n }
@@ -45,7 +58,7 @@ func (c *Charge) At() time.Duration { return c.at }
 
 // Used is how many units, its own included, had started in the window that
 // ended when it was booked; 0 if the meter keeps none.
-func (c *Charge) Used() int64 { return int64(c.used) }
+func (c *Charge) Used() int64 { return int64(c.mark >> 1) }
 
 // Serial is the number of its last unit among all that an Allowance counted.
 func (c *Charge) Serial() int64 { return int64(c.cell) }

@@ -86,7 +86,7 @@ func TestWindowAgainstList(t *testing.T) {
 					}
 					if debt := actual - starts[i].n; debt > 0 {
 						starts = append(starts, start{at: now, n: debt})
-						charges = append(charges, Charge{onWire: true})
+						charges = append(charges, Charge{mark: mark(0, true)})
 					} else {
 						starts[i].n = actual
 					}

@@ -185,15 +185,15 @@ func (w *Window) Take(now time.Duration, n int64, onWire bool) Charge {
 	if w.pace.units > 0 {
 		w.pace.push(now, w.slack, n)
 	}
-	return Charge{n: n, at: now, cell: i, onWire: onWire, used: uint32(min(max(w.used, 0), math.MaxUint32))}
+	return Charge{n: n, at: now, cell: i, mark: mark(w.used, onWire)}
 }
 
 // Sent implements Meter.
 func (w *Window) Sent(now time.Duration, c *Charge) {
-	if c.onWire || c.n == 0 {
+	if c.onWire() || c.n == 0 {
 		return
 	}
-	c.onWire = true
+	c.toWire()
 	if w.log.has(c.cell) {
 		cell := w.log.at(c.cell)
 		cell.unsent -= c.n
@@ -221,24 +221,24 @@ func (w *Window) Settle(now time.Duration, c *Charge, actual int64) {
 	case diff < 0 && w.log.has(c.cell):
 		cell := w.log.at(c.cell)
 		cell.cost += diff
-		if !c.onWire {
+		if !c.onWire() {
 			cell.unsent += diff
 		}
 		w.used += diff
 		w.pace.pull(-diff)
-	case diff < 0 && !c.onWire:
+	case diff < 0 && !c.onWire():
 		w.held += diff
 		w.used += diff
 		w.pace.pull(-diff)
 	}
 	// What stays of an unsent charge is spent now: its call is over.
-	if !c.onWire && actual > 0 {
+	if !c.onWire() && actual > 0 {
 		rest := *c
 		rest.n = min(c.n, actual)
 		w.Sent(now, &rest)
 		c.cell, c.at = rest.cell, rest.at
 	}
-	c.onWire = true
+	c.toWire()
 	c.n = actual
 }
 
