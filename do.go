@@ -53,7 +53,7 @@ func do(ctx context.Context, g *Gate, call *Call, limit int, fn func(context.Con
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
-	t := Tries{gate: g, ctx: ctx, call: *call, limit: limit}
+	t := Tries{gate: g, ctx: ctx, limit: limit}
 	running := false
 	defer func() {
 		if running { // fn has not returned
@@ -61,7 +61,7 @@ func do(ctx context.Context, g *Gate, call *Call, limit int, fn func(context.Con
 		}
 	}()
 	for {
-		if _, err := t.Next(); err != nil {
+		if _, err := t.next(call); err != nil {
 			return t.n, err
 		}
 		running = true
@@ -71,7 +71,7 @@ func do(ctx context.Context, g *Gate, call *Call, limit int, fn func(context.Con
 		if err != nil {
 			o = outcome(ctx, err)
 		}
-		if t.ended(&o, true) {
+		if t.ended(call, &o, true) {
 			continue
 		}
 		if t.refusal != nil {

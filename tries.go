@@ -59,7 +59,10 @@ func (t *Tries) begin(g *Gate, ctx context.Context, call Call) {
 // Next waits out the back-off, then for admission. The permit must be released
 // unless Again returned true for it. The errors are those of Gate.Acquire;
 // a failure after the first attempt wraps the last outcome's Err too.
-func (t *Tries) Next() (*Permit, error) {
+func (t *Tries) Next() (*Permit, error) { return t.next(&t.call) }
+
+// next is Next for a call that lies with its caller.
+func (t *Tries) next(call *Call) (*Permit, error) {
 	g := t.gate
 	var p *Permit
 	var timed *timedAttempt
@@ -70,7 +73,7 @@ func (t *Tries) Next() (*Permit, error) {
 		a := &attempt{Permit{gate: g}, t.ctx}
 		p, t.attempt = &a.permit, a
 	}
-	if err := t.admit(p); err != nil {
+	if err := t.admit(call, p); err != nil {
 		if t.cancel != nil {
 			t.cancel()
 		}
@@ -96,17 +99,17 @@ func (t *Tries) Next() (*Permit, error) {
 	return p, nil
 }
 
-func (t *Tries) admit(p *Permit) error {
+func (t *Tries) admit(call *Call, p *Permit) error {
 	g := t.gate
 	if t.n == 0 {
-		return g.admit(t.ctx, &t.call, p, nil)
+		return g.admit(t.ctx, call, p, nil)
 	}
 	t.stayAway()
 	if t.kept == nil {
-		return g.admit(t.ctx, &t.call, p, t)
+		return g.admit(t.ctx, call, p, t)
 	}
 	defer t.drop()
-	if err := g.admit(t.ctx, &t.call, p, t); err != nil {
+	if err := g.admit(t.ctx, call, p, t); err != nil {
 		return err
 	}
 	g.mu.Lock()
@@ -172,12 +175,12 @@ func (t *Tries) Refusal() error {
 // gate, and reports whether there is to be another. If so the permit has been
 // given back, and Next waits until it is time. If not the permit is still
 // held: release it when the call is done.
-func (t *Tries) Again(o Outcome) bool { return t.ended(&o, false) }
+func (t *Tries) Again(o Outcome) bool { return t.ended(&t.call, &o, false) }
 
 // ended is Again that also releases the permit after the last attempt if asked
 // to, under the same lock. Outcomes go by pointer from here on: to copy one
 // that was only just written costs more than to look at it.
-func (t *Tries) ended(o *Outcome, release bool) bool {
+func (t *Tries) ended(call *Call, o *Outcome, release bool) bool {
 	g, p := t.gate, t.permit
 	t.last = o.Err
 	g.mu.Lock()
@@ -210,7 +213,7 @@ func (t *Tries) ended(o *Outcome, release bool) bool {
 	if f.sample != nil {
 		f.sample.told(fate(o, t.ctx.Err() != nil))
 	}
-	again := o.Repeat && t.decide(now, &at, o)
+	again := o.Repeat && t.decide(now, &at, call, o)
 	if again {
 		g.retries++
 	}
@@ -264,7 +267,7 @@ func (t *Tries) most(attempts int) int {
 
 // decide says whether there is another attempt of one that may be repeated, and
 // sets the back-off.
-func (t *Tries) decide(now time.Duration, at *time.Duration, o *Outcome) bool {
+func (t *Tries) decide(now time.Duration, at *time.Duration, call *Call, o *Outcome) bool {
 	g := t.gate
 	r := &g.cfg.Load().Retry
 	if o.Err == nil && !o.Throttled || t.n >= t.most(r.Attempts) || t.ctx.Err() != nil {
@@ -297,10 +300,10 @@ func (t *Tries) decide(now time.Duration, at *time.Duration, o *Outcome) bool {
 		return refuse(Deadline, bound)
 	}
 	wait := g.cfg.Load().maxWait()
-	if t.call.Patient {
+	if call.Patient {
 		wait = 0
 	}
-	if longest := t.call.MaxPause; longest > 0 && (wait <= 0 || longest < wait) {
+	if longest := call.MaxPause; longest > 0 && (wait <= 0 || longest < wait) {
 		wait = longest
 	}
 	if (o.Throttled || o.Hinted) && wait > 0 {
