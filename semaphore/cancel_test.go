@@ -243,19 +243,69 @@ func TestAcquireWithin(t *testing.T) {
 	})
 }
 
-// A semaphore made outside serves two bubbles one after the other: it keeps no
-// channel and no timer between waits.
+// A semaphore made outside serves two bubbles one after the other, and callers
+// outside in between: it keeps no channel and no timer between waits, and the
+// waiters that it keeps belong to no bubble.
 func TestTwoBubbles(t *testing.T) {
 	s := semaphore.New(1)
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			p := must(t, s, 1)
 			c := acquired(t.Context(), s, 1)
+			stays := acquired(context.Background(), s, 1)
 			if _, err := s.AcquireWithin(t.Context(), 1, time.Second); !errors.Is(err, semaphore.ErrWaitTimeout) {
 				t.Fatal(err)
 			}
 			p.Release()
 			granted(t, c).Release()
+			granted(t, stays).Release()
 		})
+		p := must(t, s, 1)
+		var outside sync.WaitGroup
+		for range 3 {
+			outside.Go(func() {
+				p, err := s.Acquire(context.Background(), 1)
+				if err != nil {
+					t.Error(err)
+				}
+				p.Release()
+			})
+		}
+		for s.Stats().Waiting < 3 {
+			runtime.Gosched()
+		}
+		p.Release()
+		outside.Wait()
 	}
+	counts(t, s, 0, 0)
+}
+
+// Callers who cannot give up wait without an allocation, once their waiters
+// were made.
+func TestStayingAllocatesNothing(t *testing.T) {
+	s := semaphore.New(1)
+	p := must(t, s, 1)
+	var other sync.WaitGroup
+	other.Go(func() {
+		for {
+			p, err := s.Acquire(context.Background(), 1)
+			if err != nil {
+				return // refused by the limit at the end
+			}
+			p.Release()
+		}
+	})
+	waits := testing.AllocsPerRun(1000, func() {
+		for s.Stats().Waiting == 0 {
+			runtime.Gosched()
+		}
+		p.Release() // to the other one, as long as it does not come back
+		p, _ = s.Acquire(context.Background(), 1)
+	})
+	if waits != 0 {
+		t.Errorf("%v allocations", waits)
+	}
+	s.Resize(0)
+	p.Release()
+	other.Wait()
 }

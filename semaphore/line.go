@@ -2,18 +2,25 @@ package semaphore
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // waiter is one caller in line. Its result is decided under the semaphore's
-// mutex and told by one send on ready.
+// mutex, when it is taken out of the line; then it is woken.
 type waiter struct {
 	prev, next *waiter
 	n          int64
-	ready      chan struct{} // capacity 1: telling never blocks
-	told       bool          // left the line with a result
-	turn       int64         // the state whose turn the grant took
-	err        error         // or why there was none
+	err        error // why there was no grant
+	// Who can give up sleeps in a select, which takes a channel: ready, of
+	// capacity 1, so that telling never blocks. Who cannot sleeps on the Cond.
+	// A channel belongs to the synctest bubble that made it and cannot serve
+	// another waiter. A Cond belongs to nobody, so a waiter with one is kept.
+	ready chan struct{}
+	cond  *sync.Cond  // its lock is the semaphore's mutex
+	awake atomic.Bool // the sleeper of the Cond has the waiter for itself
+	turn  int32       // the turn of the grant
 }
 
 // line is the waiters in the order of their arrival, linked through
@@ -49,6 +56,9 @@ func (l *line) remove(w *waiter) {
 	l.n--
 }
 
+// has tells whether w, which was in line, still is.
+func (l *line) has(w *waiter) bool { return w.prev != nil || l.head == w }
+
 // woken is a list of waiters that were told their result and are to be woken
 // once mu is free.
 type woken struct{ head, tail *waiter }
@@ -62,9 +72,18 @@ func (l *woken) push(w *waiter) {
 	l.tail = w
 }
 
+// wake looks at no waiter that it has woken: it may be in line again.
 func (l *woken) wake() {
-	for w := l.head; w != nil; w = w.next {
-		w.ready <- struct{}{}
+	for w := l.head; w != nil; {
+		next := w.next
+		w.next = nil
+		if w.ready != nil {
+			w.ready <- struct{}{}
+		} else {
+			w.awake.Store(true)
+			w.cond.Signal()
+		}
+		w = next
 	}
 }
 
@@ -77,6 +96,10 @@ func (s *Semaphore) wait(ctx context.Context, n int64, bounded bool, maxWait tim
 		s.canceled.Add(1)
 		return Permit{}, err
 	}
+	done := ctx.Done()
+	if done == nil && !bounded {
+		return s.stay(n)
+	}
 	w, err := s.enter(n, bounded && maxWait <= 0)
 	if err != nil {
 		return Permit{}, err
@@ -88,16 +111,12 @@ func (s *Semaphore) wait(ctx context.Context, n int64, bounded bool, maxWait tim
 		defer timer.Stop()
 		timeout = timer.C
 	}
-	if done := ctx.Done(); done == nil && timeout == nil {
-		<-w.ready // a plain receive costs half of a select
-	} else {
-		select {
-		case <-w.ready:
-		case <-done:
-			s.leave(w, ctx.Err())
-		case <-timeout:
-			s.leave(w, ErrWaitTimeout)
-		}
+	select {
+	case <-w.ready:
+	case <-done:
+		s.leave(w, ctx.Err())
+	case <-timeout:
+		s.leave(w, ErrWaitTimeout)
 	}
 	if w.err != nil {
 		return Permit{}, w.err
@@ -109,7 +128,40 @@ func (s *Semaphore) wait(ctx context.Context, n int64, bounded bool, maxWait tim
 		s.canceled.Add(1)
 		return Permit{}, err
 	}
-	return s.permit(w.turn, n), nil
+	return s.permit(int64(w.turn), n), nil
+}
+
+// stay is wait for a caller who cannot give up. It allocates nothing if a
+// waiter was kept.
+func (s *Semaphore) stay(n int64) (Permit, error) {
+	s.mu.Lock()
+	if n > s.limit {
+		defer s.mu.Unlock()
+		return Permit{}, s.refusal(ErrTooLarge, n)
+	}
+	w := s.spare.tail
+	if w == nil {
+		w = &waiter{cond: sync.NewCond(&s.mu)}
+	} else {
+		s.spare.remove(w)
+	}
+	w.n = n
+	if s.join(w); s.line.has(w) {
+		for !w.awake.Load() {
+			w.cond.Wait()
+		}
+	}
+	turn, err := w.turn, w.err
+	if s.spare.n < spares {
+		w.err = nil
+		w.awake.Store(false)
+		s.spare.push(w)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return Permit{}, err
+	}
+	return s.permit(int64(turn), n), nil
 }
 
 // enter gets in line for n permits, where they may be granted at once. With
@@ -123,16 +175,8 @@ func (s *Semaphore) enter(n int64, noWait bool) (*waiter, error) {
 	// Allocated under the lock: an allocation can be made to help the garbage
 	// collector, and callers held up outside the line would be passed by.
 	w := &waiter{n: n, ready: make(chan struct{}, 1)}
-	s.line.push(w)
-	var granted woken
-	if s.line.head == w {
-		// From here on the free permits change only by being returned, and
-		// whoever returns one will look at the line.
-		s.state.Or(queued)
-		s.unpark()
-		granted = s.grant()
-	}
-	if noWait && !w.told {
+	granted := s.join(w)
+	if noWait && s.line.has(w) {
 		granted = s.abandon(w, ErrWaitTimeout)
 	}
 	s.mu.Unlock()
@@ -140,12 +184,26 @@ func (s *Semaphore) enter(n int64, noWait bool) (*waiter, error) {
 	return w, w.err
 }
 
+// join puts w at the end of the line. If nobody was in line w may be granted at
+// once, and w only.
+func (s *Semaphore) join(w *waiter) (granted woken) {
+	s.line.push(w)
+	if s.line.head == w {
+		// From here on the free permits change only by being returned, and
+		// whoever returns one will look at the line.
+		s.state.Or(queued)
+		s.unpark()
+		granted = s.grant()
+	}
+	return granted
+}
+
 // leave takes w out of the line because of err, unless it was told its result
 // already: that one holds then.
 func (s *Semaphore) leave(w *waiter, err error) {
 	s.mu.Lock()
 	var granted woken
-	if !w.told {
+	if s.line.has(w) {
 		granted = s.abandon(w, err)
 	}
 	s.mu.Unlock()
@@ -199,9 +257,8 @@ func (s *Semaphore) grant() (granted woken) {
 			return granted
 		}
 		if s.state.CompareAndSwap(st, taken(st, w.n)) {
-			w.turn = st
+			w.turn = int32(st & turnMask)
 			s.line.remove(w)
-			w.told = true
 			granted.push(w)
 		}
 	}

@@ -32,8 +32,8 @@ type call struct {
 	n      int64
 	want   error // what it must have got once settled
 	done   bool
-	cancel context.CancelFunc
-	until  time.Time // of its longest wait; zero is none
+	cancel context.CancelFunc // nil if it cannot give up
+	until  time.Time          // of its longest wait; zero is none
 	result chan result
 	permit semaphore.Permit
 }
@@ -71,8 +71,11 @@ func checkModel(t *rapid.T) {
 	s := semaphore.New(m.limit)
 	var calls, released []*call
 	defer func() {
+		s.Resize(semaphore.MaxLimit) // nobody stays in line
 		for _, c := range calls {
-			c.cancel()
+			if c.cancel != nil {
+				c.cancel()
+			}
 			if c.result != nil {
 				r := <-c.result
 				r.p.Release()
@@ -80,10 +83,12 @@ func checkModel(t *rapid.T) {
 		}
 	}()
 	weight := rapid.Int64Range(-1, 4)
-	start := func(t *rapid.T, within time.Duration) {
+	start := func(t *rapid.T, stays bool, within time.Duration) {
 		c := &call{n: weight.Draw(t, "n"), result: make(chan result, 1)}
-		var ctx context.Context
-		ctx, c.cancel = context.WithCancel(context.Background())
+		ctx := context.Background()
+		if !stays {
+			ctx, c.cancel = context.WithCancel(ctx)
+		}
 		calls = append(calls, c)
 		switch {
 		case c.n <= 0:
@@ -113,10 +118,11 @@ func checkModel(t *rapid.T) {
 		}()
 	}
 	t.Repeat(map[string]func(*rapid.T){
-		"acquire": func(t *rapid.T) { start(t, -1) },
-		"within":  func(t *rapid.T) { start(t, time.Duration(rapid.IntRange(0, 3).Draw(t, "s"))*time.Second) },
+		"acquire": func(t *rapid.T) { start(t, false, -1) },
+		"stay":    func(t *rapid.T) { start(t, true, -1) },
+		"within":  func(t *rapid.T) { start(t, false, time.Duration(rapid.IntRange(0, 3).Draw(t, "s"))*time.Second) },
 		"try": func(t *rapid.T) {
-			c := &call{n: weight.Draw(t, "n"), cancel: func() {}, done: true}
+			c := &call{n: weight.Draw(t, "n"), done: true}
 			want := c.n > 0 && len(m.line) == 0 && m.inUse()+c.n <= m.limit
 			p, ok := s.TryAcquire(c.n)
 			if ok != want {
@@ -149,6 +155,9 @@ func checkModel(t *rapid.T) {
 				return
 			}
 			c := m.line[rapid.IntRange(0, len(m.line)-1).Draw(t, "which")]
+			if c.cancel == nil {
+				return
+			}
 			m.drop(c, context.Canceled)
 			m.canceled++
 			m.grant()
@@ -321,9 +330,13 @@ func TestOneWakePerGrant(t *testing.T) {
 		p := must(t, s, 1)
 		var woken atomic.Int64
 		next := make(chan semaphore.Permit, 1)
-		for range 1000 {
+		for i := range 1000 {
+			ctx := t.Context()
+			if i%3 == 0 {
+				ctx = context.Background()
+			}
 			go func() {
-				p, _ := s.Acquire(t.Context(), 1)
+				p, _ := s.Acquire(ctx, 1)
 				woken.Add(1)
 				next <- p
 			}()

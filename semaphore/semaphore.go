@@ -27,8 +27,9 @@
 // # Cost
 //
 // When a permit is free, Acquire and Release together are two to four atomic
-// writes and no allocation. A waiter costs two allocations, about 200
-// bytes, and no goroutine; leaving the line costs the same whatever its length.
+// writes and no allocation. A waiter costs two allocations, about 200 bytes, and
+// no goroutine; one whose context cannot end and whose wait has no bound costs
+// no allocation, as a rule. Leaving the line costs the same whatever its length.
 package semaphore
 
 import (
@@ -64,9 +65,12 @@ type Semaphore struct {
 	mu    sync.Mutex
 	limit int64
 	line  line
+	spare line // waiters that nobody uses, at most spares of them
 }
 
 const (
+	spares = 64 // kept, at most
+
 	queued    = 1
 	turnStep  = 2
 	turnMask  = 1<<freeShift - turnStep
@@ -174,7 +178,6 @@ func (s *Semaphore) Resize(limit int64) {
 		if w.n > limit {
 			w.err = s.refusal(ErrTooLarge, w.n)
 			s.line.remove(w)
-			w.told = true
 			refused.push(w)
 		}
 		w = next
