@@ -116,6 +116,103 @@ func TestAcquireAllInAnyOrder(t *testing.T) {
 	})
 }
 
+// The age of a call is its place at every gate: one that waited for the first is
+// not behind those who came to the second meanwhile, nor does it pass by those
+// who were there before.
+func TestAcquireAllKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newGate(t, Config{Name: "a", Concurrency: 1, MaxWait: -1})
+		b := newGate(t, Config{Name: "b", Concurrency: 2, MaxWait: -1})
+		atA, _ := a.TryAcquire(Call{})
+		atB, _ := b.TryAcquire(Call{Weight: 1})
+		var mu sync.Mutex
+		var order []string
+		var wg sync.WaitGroup
+		one := func(name string, weight int) {
+			wg.Go(func() {
+				p, err := b.Acquire(t.Context(), Call{Weight: weight})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order = append(order, name)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				p.Release()
+			})
+			time.Sleep(time.Second)
+		}
+		one("older", 2)
+		wg.Go(func() {
+			ps, err := AcquireAll(t.Context(), At{a, Call{}}, At{b, Call{}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ps.Sent()
+			mu.Lock()
+			order = append(order, "both")
+			mu.Unlock()
+			time.Sleep(time.Second)
+			ps.Release()
+		})
+		time.Sleep(time.Second)
+		one("younger", 2)
+		atA.Release()
+		time.Sleep(time.Second)
+		if a.Stats().InUse != 0 {
+			t.Error("the first is held while the second is waited for")
+		}
+		atB.Release()
+		wg.Wait()
+		if got := fmt.Sprint(order); got != "[older both younger]" {
+			t.Errorf("served in the order %v", got)
+		}
+		idle(t, a)
+		idle(t, b)
+	})
+}
+
+// A nested use is found out also where there would be a permit for it.
+func TestAcquireAllNestedWithRoom(t *testing.T) {
+	g := newGate(t, Config{Concurrency: 2})
+	err := Do(t.Context(), g, Call{}, func(ctx context.Context) error {
+		ps, err := AcquireAll(ctx, At{Gate: g})
+		ps.Release()
+		return err
+	})
+	if !errors.Is(err, ErrNested) {
+		t.Errorf("nested: %v", err)
+	}
+	idle(t, g)
+}
+
+// The starts of all permits are stamped together, and what a call waited for at
+// several gates is told from its beginning.
+func TestPermitsOfSeveralGates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newGate(t, Config{Name: "a", Limits: []Limit{{N: 1, Per: time.Second}}, MaxWait: -1})
+		b := newGate(t, Config{Name: "b", Concurrency: 1, MaxWait: time.Minute})
+		ps, err := AcquireAll(t.Context(), At{a, Call{Wire: true}}, At{b, Call{Wire: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		ps.Sent() // the window of a second begins now
+		if d, _ := a.Peek(Call{}); d < time.Second {
+			t.Errorf("the next start in %v", d)
+		}
+		_, err = AcquireAll(t.Context(), At{a, Call{}}, At{b, Call{}})
+		var r *Rejected
+		if !errors.As(err, &r) || r.Waited < time.Minute+time.Second {
+			t.Errorf("%v after %v", err, r.Waited)
+		}
+		ps.Release()
+		idle(t, b)
+	})
+}
+
 func ExampleAcquireAll() {
 	all, _ := New(Config{Name: "all calls", Limits: []Limit{Per(100, time.Second)}})
 	host, _ := New(Config{Name: "api.example", Concurrency: 4})
