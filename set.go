@@ -123,10 +123,10 @@ func (g *Gate) forgettable(idle time.Duration) bool {
 	now := g.now()
 	q := &g.q
 	q.pace(now)
-	if q.inUse > 0 || q.waiting > 0 || q.pause.closed(now) > now || q.pause.probing || q.pause.rampFrom > 0 || q.pause.search.on {
+	if q.inUse > 0 || q.waiting > 0 || q.pause.closed(now) > now || q.pause.rampFrom > 0 || q.pause.search.on {
 		return false
 	}
-	if q.circuit.Ready(now) > now || idle < quietAfter && (q.auto != nil || q.circuit.State(now) != breaker.Closed) {
+	if q.circuit.Ready(now) > now || idle < quietAfter && (q.auto != nil || q.pause.probing || q.circuit.State(now) != breaker.Closed) {
 		return false
 	}
 	q.lower(now)
