@@ -64,7 +64,7 @@ func (s *Source) record(line []byte) (*Row, error) {
 		}
 		return nil, err
 	}
-	row := &Row{File: s.name, Line: t.first}
+	row := s.row(t.first)
 	if f == nil {
 		f = t.ragged()
 	}

@@ -101,11 +101,13 @@ func (s *Source) Sum(ctx context.Context) (Summary, error) {
 		} else {
 			sum.add(row.Cost)
 		}
-		if len(sum.First) < MaxFirst {
-			sum.First = append(sum.First, row)
-		}
 		if row.occurrence > 1 || row.IDGiven && seen.add(row.Hash) {
 			sum.DuplicateRequests++
+		}
+		if len(sum.First) < MaxFirst {
+			sum.First = append(sum.First, row)
+		} else {
+			s.spare = row
 		}
 	}
 }

@@ -40,6 +40,7 @@ type Source struct {
 	identity  identity
 	ids       ids
 	skipped   int64
+	spare     *Row
 }
 
 // Open checks the options and that every path can be read; "-" or no path at
@@ -155,7 +156,7 @@ func (s *Source) read(line []byte) (*Row, error) {
 	if err := s.compile(); err != nil {
 		return nil, err
 	}
-	row := &Row{File: s.name, Line: s.lines.line}
+	row := s.row(s.lines.line)
 	var f *fault
 	switch {
 	case s.format == "urls":
@@ -168,6 +169,16 @@ func (s *Source) read(line []byte) (*Row, error) {
 		f = row.parseJSON(line, &s.options, s.dir)
 	}
 	return s.complete(row, line, f)
+}
+
+// row begins a row, in the memory of one that Sum has done with if there is.
+func (s *Source) row(line int) *Row {
+	row := s.spare
+	if s.spare = nil; row == nil {
+		row = new(Row)
+	}
+	*row = Row{File: s.name, Line: line}
+	return row
 }
 
 func (s *Source) open(path string) error {
