@@ -167,9 +167,9 @@ func (j *runJob) run() error {
 		}
 	}
 	o.Journal, o.Source, o.Files, o.Total = out, source, max(len(j.args), 1), total
+	var failures *failuresFile
 	if path := j.bounds.failures; path != "" {
-		failures, err := openFailures(path, j.flags.resume)
-		if err != nil {
+		if failures, err = openFailures(path, out); err != nil {
 			return &exitError{exitIO, err}
 		}
 		defer failures.file.Close()
@@ -219,7 +219,10 @@ func (j *runJob) run() error {
 	res := r.Run(signals.hard)
 	tuned()
 	unkept := out.KeepUnrecorded(res.Unrecorded)
-	flushed := errors.Join(j.close(signals.hard, out), unkept)
+	if !j.bounds.retryFailed && res.Changed == 0 {
+		failures = nil // no row was sent again: it is as it is to be
+	}
+	flushed := errors.Join(j.close(signals.hard, out, failures), unkept)
 	if errors.Is(flushed, journal.ErrReaderGone) || errors.Is(res.Err, journal.ErrReaderGone) {
 		j.stderr.mute() // as with any program in a pipe
 	}
@@ -230,15 +233,18 @@ func (j *runJob) run() error {
 	return j.end(signals, r.Summary(), res, flushed)
 }
 
-// close forces what is written to the disk. The runner has tried again for
-// long enough what the disk refuses.
-func (j *runJob) close(hard context.Context, out *journal.Journal) error {
+// close forces what is written to the disk, and then renews failures if it is
+// not nil. The runner has tried again for long enough what the disk refuses.
+func (j *runJob) close(hard context.Context, out *journal.Journal, failures *failuresFile) error {
 	ctx, cancel := context.WithTimeout(hard, j.how.DrainTimeout)
 	defer cancel()
 	if out.Err() != nil {
 		cancel()
 	}
 	flushed := out.Flush(ctx)
+	if flushed == nil && failures != nil {
+		flushed = failures.renew(out)
+	}
 	if err := out.Close(); err != nil {
 		return err
 	}

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -41,7 +38,7 @@ func (f *boundFlags) register(c *cobra.Command) {
 	s.StringVar(&f.halt, "halt", "", "stop when rows fail: `soon,fail=3%` or now,fail=10")
 	s.StringVar(&f.dedup, "dedup", "none", "rows that share one request: `none|request|key`")
 	s.StringVar(&f.jq, "jq", "", "keep the value of this `EXPR` of the body as \"value\"")
-	s.StringVar(&f.failures, "errors", "", "copy records of failed rows to `FILE`, too")
+	s.StringVar(&f.failures, "errors", "", "keep the records of failed rows in `FILE`, too, one for each")
 }
 
 // apply puts the flags into the options of a run.
@@ -103,97 +100,6 @@ func compileJQ(expr string) (func([]byte) ([]byte, error), error) {
 		}
 		return gojq.Marshal(value)
 	}, nil
-}
-
-// failuresFile is the file of --errors: whole lines, appended.
-type failuresFile struct {
-	mu   sync.Mutex
-	file *os.File
-}
-
-// checkFailures refuses a file of --errors that holds something else.
-func (f *boundFlags) checkFailures(output string, inputs []string, resume, overwrite bool) error {
-	if f.failures == "" {
-		return nil
-	}
-	if output != "" && sameFile(f.failures, output) {
-		return fmt.Errorf("--errors %s is the output itself: name another file", f.failures)
-	}
-	for _, path := range inputs {
-		if sameFile(f.failures, path) {
-			return fmt.Errorf("--errors %s is an input: name another file", f.failures)
-		}
-	}
-	info, err := os.Stat(f.failures)
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || resume || overwrite {
-		return nil
-	}
-	if output == "" {
-		return fmt.Errorf("--errors %s exists: remove it, or name another file", f.failures)
-	}
-	return fmt.Errorf("--errors %s exists: add --resume to append to it, or --overwrite to discard it", f.failures)
-}
-
-func sameFile(a, b string) bool {
-	if x, err := filepath.Abs(a); err == nil {
-		if y, err := filepath.Abs(b); err == nil && x == y {
-			return true
-		}
-	}
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
-}
-
-// openFailures opens the file of --errors, at its end if resume is set. A last
-// line that a crash has torn is cut off.
-func openFailures(path string, resume bool) (*failuresFile, error) {
-	mode := os.O_RDWR | os.O_CREATE | os.O_APPEND
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		mode = os.O_WRONLY // a device or pipe
-	} else if !resume {
-		mode |= os.O_TRUNC
-	}
-	file, err := os.OpenFile(path, mode, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if mode&os.O_RDWR != 0 && resume {
-		if err := cutTorn(file); err != nil {
-			file.Close()
-			return nil, err
-		}
-	}
-	return &failuresFile{file: file}, nil
-}
-
-// cutTorn takes off what stands after the last line feed.
-func cutTorn(file *os.File) error {
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	buf := make([]byte, 64<<10)
-	for end := info.Size(); end > 0; {
-		n := min(end, int64(len(buf)))
-		if _, err := file.ReadAt(buf[:n], end-n); err != nil {
-			return err
-		}
-		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
-			return file.Truncate(end - n + int64(i) + 1)
-		}
-		end -= n
-	}
-	return file.Truncate(0)
-}
-
-func (f *failuresFile) Write(line []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.file.Write(line)
 }
 
 // dryRun shows what a run would do.
