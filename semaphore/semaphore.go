@@ -68,9 +68,11 @@ type Semaphore struct {
 	spare line // waiters that nobody uses, at most spares of them
 }
 
-const (
-	spares = 64 // kept, at most
+// spares is how many waiters are kept: one for each caller who held a permit
+// and is about to get in line again.
+const spares = 16
 
+const (
 	queued    = 1
 	turnStep  = 2
 	turnMask  = 1<<freeShift - turnStep
