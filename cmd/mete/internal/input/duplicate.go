@@ -20,7 +20,7 @@ func (s *Source) claim(row *Row) (bool, *fault) {
 	case "suffix":
 		id := row.ID
 		for n := max(2, s.ids.suffix[id]+1); ; n++ {
-			row.ID = fmt.Sprintf("%s-%d", id, n)
+			row.ID, row.NumericID = fmt.Sprintf("%s-%d", id, n), false
 			row.Key = s.identity.keyOf(row.ID)
 			if s.ids.claim(row.Key, row.Line) == 0 {
 				s.ids.remember(id, n)

@@ -20,7 +20,8 @@ type RowError struct {
 	Text string
 	// ID is the row's id as far as it could be read, else one made from the
 	// line's bytes, so that a bad row too has a record of its own.
-	ID string
+	ID        string
+	NumericID bool // the input wrote it as an integer
 	// Key identifies the bad row across runs; it never equals a good row's.
 	Key [16]byte
 

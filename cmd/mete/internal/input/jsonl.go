@@ -132,7 +132,7 @@ func (r *Row) setID(f *[fields]field) *fault {
 	case id.value[0] == '"':
 		r.ID = string(unquote(id.value))
 	case digits(strings.TrimPrefix(string(id.value), "-")):
-		r.ID = string(id.value)
+		r.ID, r.NumericID = string(id.value), true
 	case id.value[0] == '-' || '0' <= id.value[0] && id.value[0] <= '9':
 		return faultf(id.at, "%s is not a whole number: quote it", name)
 	default:

@@ -16,6 +16,9 @@ type Row struct {
 	ID string
 	// IDGiven reports whether the input named the row.
 	IDGiven bool
+	// NumericID reports whether the input wrote the id as an integer. The Key is
+	// that of the same digits as a string.
+	NumericID bool
 	// Key identifies the row across runs: a hash of ID, or of Hash and the
 	// occurrence. Never the line, which moves when the input is edited.
 	Key [16]byte

@@ -251,7 +251,9 @@ func (s *Source) complete(row *Row, text []byte, f *fault) (*Row, error) {
 		if row.IDGiven && s.ids.claim(s.identity.keyOf(row.ID), row.Line) != 0 {
 			row.ID = ""
 		}
-		return nil, s.bad(row.ID, row.Line, text, f)
+		e := s.bad(row.ID, row.Line, text, f)
+		e.NumericID = row.NumericID && row.ID != ""
+		return nil, e
 	}
 	s.identity.request(row)
 	if !row.IDGiven {
@@ -270,7 +272,7 @@ func (s *Source) complete(row *Row, text []byte, f *fault) (*Row, error) {
 				id = row.ID
 			}
 			e := s.bad(id, row.Line, text, &fault{-1, err.Error()})
-			e.cause = err
+			e.cause, e.NumericID = err, row.NumericID
 			return nil, e
 		}
 	}

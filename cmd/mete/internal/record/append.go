@@ -20,11 +20,7 @@ const closing = `,"run":`
 // It allocates only to grow dst.
 func AppendJSON(dst []byte, r *Record) []byte {
 	dst = append(dst, opening...)
-	if r.NumericID && isInteger(r.ID) {
-		dst = append(dst, r.ID...)
-	} else {
-		dst = appendString(dst, r.ID)
-	}
+	dst = appendID(dst, r.ID, r.NumericID)
 	dst = appendHex(append(dst, `,"key":`...), r.Key)
 	dst = appendHex(append(dst, `,"hash":`...), r.Hash)
 	dst = strconv.AppendBool(append(dst, `,"ok":`...), r.OK)
@@ -40,7 +36,7 @@ func AppendJSON(dst []byte, r *Record) []byte {
 	dst = appendBodyFields(dst, r)
 	dst = appendValue(dst, r.Value)
 	if r.DupOf != "" {
-		dst = appendString(append(dst, `,"dup_of":`...), r.DupOf)
+		dst = appendID(append(dst, `,"dup_of":`...), r.DupOf, r.NumericDupOf)
 	}
 	if r.Fallback != 0 {
 		dst = strconv.AppendInt(append(dst, `,"fallback":`...), int64(r.Fallback), 10)
@@ -68,6 +64,13 @@ func AppendJSON(dst []byte, r *Record) []byte {
 	dst = appendMeta(dst, r.Meta)
 	dst = appendString(append(dst, closing...), r.Run)
 	return append(dst, "}\n"...)
+}
+
+func appendID(dst []byte, id string, numeric bool) []byte {
+	if numeric && isInteger(id) {
+		return append(dst, id...)
+	}
+	return appendString(dst, id)
 }
 
 // appendValue writes a value as it is; what is not one line of JSON is left out.

@@ -143,7 +143,9 @@ func (r *Record) set(name string, value []byte) (err error) {
 	case "value":
 		r.Value = bytes.Clone(value)
 	case "dup_of":
-		err = into(value, &r.DupOf)
+		if !isNull(value) {
+			r.DupOf, r.NumericDupOf, err = decodeID(value)
+		}
 	case "fallback":
 		err = into(value, &r.Fallback)
 	case "cache":

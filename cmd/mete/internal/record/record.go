@@ -64,7 +64,8 @@ type Record struct {
 	Value []byte // JSON that was picked out of the body; nil writes nothing
 	// DupOf is the id of the row whose request this row shared; empty writes
 	// nothing.
-	DupOf string
+	DupOf        string
+	NumericDupOf bool // as NumericID
 	// Fallback counts the providers that did not answer before Provider did; 0
 	// writes nothing.
 	Fallback int

@@ -230,9 +230,9 @@ func TestHostileFields(t *testing.T) {
 		checkLine(t, record.AppendJSON(nil, r))
 	}
 	for _, id := range []string{"", "-", "01", "1.5", "12345678901234567890", "-0"} {
-		line := record.AppendJSON(nil, &record.Record{ID: id, NumericID: true})
+		line := record.AppendJSON(nil, &record.Record{ID: id, NumericID: true, DupOf: id, NumericDupOf: true})
 		checkLine(t, line)
-		if got, err := record.Decode(line); err != nil || got.ID != id {
+		if got, err := record.Decode(line); err != nil || got.ID != id || got.DupOf != id || got.NumericDupOf != (got.NumericID && id != "") {
 			t.Errorf("id %q: %+v, %v", id, got, err)
 		}
 	}

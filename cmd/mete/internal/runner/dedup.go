@@ -28,6 +28,7 @@ type originals struct {
 // original is a row that others may repeat.
 type original struct {
 	id      string
+	numeric bool // the id
 	done    bool
 	ok      bool
 	status  int
@@ -52,7 +53,7 @@ func (r *run) dedupKey(row *input.Row) uint64 {
 }
 
 // original returns the original of a row, and whether the row repeats it.
-func (o *originals) original(key uint64, id string) (first *original, repeats bool) {
+func (o *originals) original(key uint64, row *input.Row) (first *original, repeats bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if first = o.seen[key]; first != nil {
@@ -61,7 +62,7 @@ func (o *originals) original(key uint64, id string) (first *original, repeats bo
 	if o.seen == nil {
 		o.seen = map[uint64]*original{}
 	}
-	first = &original{id: id}
+	first = &original{id: row.ID, numeric: row.NumericID}
 	o.seen[key] = first
 	return first, false
 }
@@ -103,9 +104,9 @@ func (o *originals) abandon(key uint64, first *original) []*job {
 func (r *run) repeat(row *input.Row, p *provider, first *original) error {
 	now := time.Now()
 	rec := &record.Record{
-		ID: row.ID, Key: sum(row.Key), Hash: sum(row.Hash), Line: int64(row.Line),
+		ID: row.ID, NumericID: row.NumericID, Key: sum(row.Key), Hash: sum(row.Hash), Line: int64(row.Line),
 		Provider: p.name, Method: row.Method, URL: r.shown(row.URL), Status: first.status,
-		OK: first.ok, DupOf: first.id, Error: first.failure, At: now, End: now, Run: r.o.Run, Meta: row.Meta,
+		OK: first.ok, DupOf: first.id, NumericDupOf: first.numeric, Error: first.failure, At: now, End: now, Run: r.o.Run, Meta: row.Meta,
 	}
 	if first.provider != "" {
 		rec.Provider, rec.Fallback = first.provider, first.fallback

@@ -77,7 +77,7 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 	if r.done(sum(row.Key), sum(row.Hash)) {
 		// A row that failed then, or was another one, has no answer to share.
 		if key := r.dedupKey(row); key != 0 && r.journal.Done(sum(row.Key), sum(row.Hash)) == journal.Done {
-			if first, repeats := r.rows.original(key, row.ID); !repeats {
+			if first, repeats := r.rows.original(key, row); !repeats {
 				r.rows.finish(first, &record.Record{OK: true})
 			}
 		}
@@ -90,7 +90,7 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 	}
 	j := &job{row: row, provider: p}
 	if j.key = r.dedupKey(row); j.key != 0 {
-		j.first, j.repeats = r.rows.original(j.key, row.ID)
+		j.first, j.repeats = r.rows.original(j.key, row)
 	}
 	// One row may be larger than the window: then it goes alone.
 	j.held, err = r.memory.Acquire(r.places.admit, min(max(int64(row.Size), 1), window))

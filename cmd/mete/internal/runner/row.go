@@ -28,7 +28,7 @@ var errUnfinished = errors.New("unfinished")
 func (r *run) do(row *input.Row, p *provider) (*record.Record, error) {
 	ready := time.Now()
 	rec := &record.Record{
-		ID: row.ID, Key: sum(row.Key), Hash: sum(row.Hash), Line: int64(row.Line),
+		ID: row.ID, NumericID: row.NumericID, Key: sum(row.Key), Hash: sum(row.Hash), Line: int64(row.Line),
 		Provider: p.name, Method: row.Method, At: ready, End: ready, Run: r.o.Run, Meta: row.Meta,
 	}
 	if r.files > 1 {

@@ -255,7 +255,7 @@ func (r *run) work(_ context.Context, j *job) (struct{}, error) {
 	var err error
 	if j.bad != nil {
 		err = r.fail(&record.Record{
-			ID: j.bad.ID, Key: sum(j.bad.Key), Line: int64(j.bad.Line), File: j.bad.File, At: time.Now(), Run: r.o.Run,
+			ID: j.bad.ID, NumericID: j.bad.NumericID, Key: sum(j.bad.Key), Line: int64(j.bad.Line), File: j.bad.File, At: time.Now(), Run: r.o.Run,
 		}, record.InvalidRow, "input", j.bad.Error())
 	} else if j.repeats {
 		err = r.repeat(j.row, j.provider, j.first)
