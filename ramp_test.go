@@ -59,3 +59,42 @@ func TestRampHoldsBackTheBurst(t *testing.T) {
 		})
 	}
 }
+
+// The permits open in the same steps, rounded up; a call that needs more than a
+// step has goes through alone.
+func TestRampOfThePermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Config{Concurrency: 10, MaxWait: -1})
+		ramp := func() {
+			g.Pause(time.Second)
+			time.Sleep(time.Second)
+			if err := Do(t.Context(), g, Call{}, func(context.Context) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ramp()
+		n := 0
+		for step, want := range []int{3, 5, 10, 10} {
+			for {
+				p, ok := g.TryAcquire(Call{})
+				if !ok {
+					break
+				}
+				defer p.Release()
+				n++
+			}
+			if n != want {
+				t.Errorf("%d of 10 permits in step %d, want %d", n, step, want)
+			}
+			time.Sleep(time.Second)
+		}
+		g = newGate(t, Config{Concurrency: 10, MaxWait: -1})
+		ramp()
+		start := time.Now()
+		p, err := g.Acquire(t.Context(), Call{Weight: 10})
+		if err != nil || time.Since(start) != 0 {
+			t.Errorf("a call of all permits: %v after %v", err, time.Since(start))
+		}
+		p.Release()
+	})
+}

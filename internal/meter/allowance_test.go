@@ -78,6 +78,11 @@ func TestWindowEndsBeyondDoubt(t *testing.T) {
 	if got := a.Ready(now, 5); got > now || a.Doubtful() {
 		t.Errorf("5 of the next 5 are ready at %v, doubtful %v", got, a.Doubtful())
 	}
+	a = told(0, Remainder{Reset: Doubt + s, Limit: 5, Window: Doubt})
+	a.expect(t, Doubt, 1, Doubt)
+	if !a.Doubtful() || a.Free(Doubt+s) != 5 || a.Doubtful() {
+		t.Error("the doubt does not end with the window")
+	}
 	a = told(0, Remainder{Reset: time.Hour})
 	a.expect(t, Doubt, 1, Doubt)
 	if !a.Doubtful() || a.Said() != Doubt {

@@ -482,10 +482,21 @@ func TestJoinedStartsLeaveLate(t *testing.T) {
 	if cells := w.log.len(); cells > 1500 {
 		t.Fatalf("%d cells for 3000 starts: none are joined", cells)
 	}
-	for now := 10 * time.Second; now < 13*time.Second; now += 3 * ms {
-		free, most := w.Free(now), n-inWindow(starts, now, w.span)
-		if free > most || free < most-50 {
+	now := 9 * time.Second
+	again := NewWindow(w.spec)
+	again.Restore(now, w.Spent(now))
+	for ; now < 13*time.Second; now += 3 * ms {
+		most := n - inWindow(starts, now, w.span)
+		if free := w.Free(now); free > most || free < most-50 {
 			t.Fatalf("at %v %d are free, by the list %d", now, free, most)
+		}
+		if free := again.Free(now); free > most || free < most-800 {
+			t.Fatalf("at %v %d are free after a restart, by the list %d", now, free, most)
+		}
+		for _, m := range []*Window{w, again} {
+			if at := m.Ready(now, n-9000); inWindow(starts, at, w.span) > 9000 {
+				t.Fatalf("at %v announced %v, where %d are used", now, at, inWindow(starts, at, w.span))
+			}
 		}
 	}
 }
@@ -513,7 +524,8 @@ func TestSettlingMovesThePace(t *testing.T) {
 		}
 		later := 10 * time.Second
 		refund := w.Take(later, 5, wire)
-		w.Settle(later+2*time.Second, &refund, 0) // long out of the window
+		w.Free(later + 2*time.Second) // it is long out of the window
+		w.Settle(later+2*time.Second, &refund, 0)
 		if used := w.spec.N - w.Free(later+2*time.Second); used != 0 {
 			t.Errorf("on the wire %v: %d are used after all was refunded", wire, used)
 		}
@@ -553,5 +565,17 @@ func TestMemoryOfABusyBucket(t *testing.T) {
 	}
 	if n := b.log.len(); n > many {
 		t.Errorf("%d cells", n)
+	}
+}
+
+// The first start after a restart keeps its distance from the last one before.
+func TestPaceAfterRestart(t *testing.T) {
+	spec := WindowSpec{N: 10, Per: time.Minute, Paced: true}
+	w := NewWindow(spec)
+	w.Take(0, 1, true)
+	again := NewWindow(spec)
+	again.Restore(0, w.Spent(time.Second))
+	if got := again.Ready(0, 1); got < 5*time.Second || got > 6*time.Second {
+		t.Errorf("a second after a start at 10 a minute the next one comes after %v", got)
 	}
 }

@@ -38,6 +38,14 @@ func TestStretchDividesBursts(t *testing.T) {
 			if got := together(m, now); got != 8 {
 				t.Errorf("%s, no longer stretched: %d go together, want 8", name, got)
 			}
+			if w, ok := m.(*Window); ok {
+				w.Stretch(now, factor)
+				now += 100 * s
+				w.Update(now, w.spec)
+				if got := together(m, now); got != 8 {
+					t.Errorf("%s, updated: %d go together, want 8", name, got)
+				}
+			}
 		}
 	}
 }
