@@ -271,7 +271,7 @@ func (w *Window) Rebase(now time.Duration) {
 func (w *Window) Spent(now time.Duration) []Spent {
 	w.expire(now)
 	var list []Spent
-	join := w.span / 256
+	join, first := w.span/256, time.Duration(0)
 	held := w.held
 	for i := w.log.head; i != w.log.tail; i++ {
 		c := w.log.at(i)
@@ -281,11 +281,12 @@ func (w *Window) Spent(now time.Duration) []Spent {
 			continue
 		}
 		// Joining takes the later time, so that nothing is free too early.
-		if k := len(list) - 1; k >= 0 && list[k].Age-(now-c.last) < join {
+		if k := len(list) - 1; k >= 0 && c.last-first < join {
 			list[k].Age = now - c.last
 			list[k].Units += sent
 			continue
 		}
+		first = c.last
 		list = append(list, Spent{Age: now - c.last, Units: sent})
 	}
 	if held > 0 { // it goes to the wire now, or later
