@@ -91,9 +91,11 @@ func openKeeper(dir string, g *Gate) (*keeper, error) {
 		return nil, &StateInUseError{Provider: g.name, File: k.path, PID: pid}
 	}
 	k.lock = lock
+	var pid, busy int64
+	_, _ = fmt.Fscan(io.LimitReader(lock, 64), &pid, &busy)
 	_ = lock.Truncate(0)
-	_, _ = lock.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
-	if err := k.load(); err != nil {
+	k.stamp(time.Unix(0, busy))
+	if err := k.load(time.Unix(0, busy)); err != nil {
 		lock.Close()
 		return nil, err
 	}
@@ -105,9 +107,10 @@ func openKeeper(dir string, g *Gate) (*keeper, error) {
 	return k, nil
 }
 
-// load books what was in force when the state was written. An unreadable file
-// counts as everything spent now.
-func (k *keeper) load() error {
+// load books what was in force when the state was written; busy is when calls
+// began to start after that, or before. An unreadable file counts as everything
+// spent now.
+func (k *keeper) load(busy time.Time) error {
 	data, err := os.ReadFile(k.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // the very first start: the limits are clear
@@ -129,8 +132,8 @@ func (k *keeper) load() error {
 	ended := gone
 	if !s.Clean {
 		// It went on for an unknown part of the interval after this writing,
-		// and longer if the disk was slow.
-		ended = max(gone-2*saveEvery, 0)
+		// or after the first start since, and longer if the disk was slow.
+		ended = max(min(gone, wall.Round(0).Sub(busy))-2*saveEvery, 0)
 	}
 	was := make([][]meter.Spent, len(g.q.limits))
 	for i := range g.q.limits {
@@ -228,11 +231,20 @@ func (k *keeper) touch() {
 		return
 	}
 	k.armed = true
+	k.stamp(time.Now())
 	if k.timer == nil {
 		k.timer = time.AfterFunc(saveEvery, k.tick)
 	} else {
 		k.timer.Reset(saveEvery)
 	}
+}
+
+// stamp notes in the locked file that calls start from now on. It is written at
+// once, since a crash before the next writing would leave a state that is older
+// than the quiet time before them. The file is written in place, by a process of
+// which it knows: some microseconds, once a second at most.
+func (k *keeper) stamp(busy time.Time) {
+	_, _ = k.lock.WriteAt(fmt.Appendf(nil, "%d %-20d\n", os.Getpid(), max(busy.UnixNano(), 0)), 0)
 }
 
 func (k *keeper) tick() {

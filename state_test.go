@@ -28,7 +28,9 @@ func crash(g *Gate) {
 	k := g.keep
 	g.keep = nil
 	g.mu.Unlock()
-	k.timer.Stop()
+	if k.timer != nil {
+		k.timer.Stop()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.lock.Close()
