@@ -84,11 +84,10 @@ func (k *learned) scarce(now time.Duration) bool {
 // WantsQuotas reports whether the quotas that a success of this attempt shows
 // are worth reading: those of one call in a tenth of a second, and of every
 // call while little is left. What shows a failure is always. It is for
-// adapters; what is told in Outcome.Quotas all the same is heard.
+// adapters, before they release the permit; what is told in Outcome.Quotas all
+// the same is heard.
 func (p *Permit) WantsQuotas() bool {
-	p.gate.mu.Lock()
-	defer p.gate.mu.Unlock()
-	f := p.live()
+	f := p.flight
 	return f != nil && f.looks
 }
 

@@ -79,7 +79,7 @@ type Attempt struct {
 // whose header speaks of one, at the cost of some microseconds, save where
 // SkipQuotas says otherwise. Beside that a success costs a look at the names of
 // its header, and at a Body in JSON about a nanosecond for each byte.
-func (a Attempt) Outcome() mete.Outcome {
+func (a *Attempt) Outcome() mete.Outcome {
 	if a.Err == nil && a.Response != nil && a.plain() {
 		return mete.Outcome{Answered: true}
 	}
@@ -109,7 +109,7 @@ func (a Attempt) Outcome() mete.Outcome {
 }
 
 // status judges a response by what it says.
-func (a Attempt) status() mete.Outcome {
+func (a *Attempt) status() mete.Outcome {
 	status := a.Response.StatusCode
 	r := a.reading()
 	if status < 400 && !r.Throttled {
@@ -151,22 +151,22 @@ func (a *Attempt) plain() bool {
 	return len(a.Body) == 0 || status < 300 && !quota.Suspicious(a.Provider, a.Body)
 }
 
-func (a Attempt) reading() quota.Reading {
+func (a *Attempt) reading() quota.Reading {
 	return quota.Parse(quota.Response{
 		Provider: a.Provider, Status: a.Response.StatusCode, Header: a.Response.Header, Body: a.Body, Now: time.Now(),
 	})
 }
 
 // harmless reports whether doing it twice is as good as once.
-func (a Attempt) harmless() bool { return a.Idempotent || idempotentMethod(a.Request.Method) }
+func (a *Attempt) harmless() bool { return a.Idempotent || idempotentMethod(a.Request.Method) }
 
 // unsent reports whether surely nothing was sent.
-func (a Attempt) unsent() bool {
+func (a *Attempt) unsent() bool {
 	return a.Err != nil && a.Response == nil && a.Wire != nil && a.Wire.unsent()
 }
 
 // Class names the kind of the attempt's failure; empty is success.
-func (a Attempt) Class() Class {
+func (a *Attempt) Class() Class {
 	if a.Err != nil {
 		class := inspect(a.Err).class
 		switch {

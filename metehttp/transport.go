@@ -133,10 +133,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 			return nil, err
 		}
-		resp, o, again, err := t.attempt(req, tries, permit, call.Wire, last)
+		resp, failed, again, err := t.attempt(req, tries, permit, call.Wire, last)
 		switch {
 		case again:
-			last = o.Err
+			last = failed
 			continue
 		case err == nil:
 			return resp, nil
@@ -159,9 +159,9 @@ type watchedExchange struct {
 	wire Wire
 }
 
-// attempt makes one attempt and reports whether there is to be another one.
-// last is the error of the attempt before.
-func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.Permit, stamped bool, last error) (resp *http.Response, o mete.Outcome, again bool, err error) {
+// attempt makes one attempt and reports whether there is to be another one, and
+// if so why this one failed. last is the error of the attempt before.
+func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.Permit, stamped bool, last error) (resp *http.Response, failed error, again bool, err error) {
 	kept := true
 	defer func() {
 		if kept {
@@ -184,7 +184,7 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 	if tries.Attempts() > 1 && req.Body != nil && req.Body != http.NoBody {
 		body, err := req.GetBody()
 		if err != nil {
-			return nil, o, false, fmt.Errorf("metehttp: the request's body cannot be had again: %w, after %w", err, last)
+			return nil, nil, false, fmt.Errorf("metehttp: the request's body cannot be had again: %w, after %w", err, last)
 		}
 		out.Body = body
 	}
@@ -201,7 +201,7 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 	case t.SoftErrors && isJSON(resp):
 		done.Body, whole = peek(resp, 0)
 	}
-	o = done.Outcome()
+	o := done.Outcome()
 	again = tries.Again(o)
 	switch {
 	case again:
@@ -218,7 +218,7 @@ func (t *Transport) attempt(req *http.Request, tries *mete.Tries, permit *mete.P
 			x.hold(resp, permit, t.BodyIdle)
 		}
 	}
-	return resp, o, again, err
+	return resp, o.Err, again, err
 }
 
 func closeBody(req *http.Request) {
