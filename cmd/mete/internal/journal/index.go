@@ -1,6 +1,10 @@
 package journal
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/metehq/mete/cmd/mete/internal/record"
+)
 
 // index maps row keys to request hashes, 16 bytes a row: open addressing with
 // linear probing (Knuth, TAOCP 6.4, algorithm L). Keys are hashes already; the
@@ -13,8 +17,11 @@ type index struct {
 
 type slot struct {
 	key  uint64 // 0: free
-	hash uint64 // lowest bit: not ok
+	hash uint64 // its highest 53 bits, the status in 10, and one that is set if not ok
 }
+
+// lowBits are those of a slot's hash that are not of the hash.
+const lowBits = 11
 
 func keyOf(key uint64) uint64 {
 	if key == 0 {
@@ -37,18 +44,21 @@ func (x *index) find(key uint64) *slot {
 	}
 }
 
-// put notes a record; the last one of a key counts.
-func (x *index) put(key, hash uint64, ok bool) {
+// put notes a record; the last one of its key counts.
+func (x *index) put(h *record.Head) {
 	if x.n >= len(x.slots)/8*7 {
 		x.grow()
 	}
-	key = keyOf(key)
+	key := keyOf(h.Key)
 	s := x.find(key)
 	if s.key == 0 {
 		x.n++
 	}
-	s.key, s.hash = key, hash&^1
-	if !ok {
+	s.key, s.hash = key, h.Hash>>lowBits<<lowBits
+	if 0 < h.Status && h.Status < 1000 {
+		s.hash |= uint64(h.Status) << 1
+	}
+	if !h.OK {
 		s.hash |= 1
 	}
 }
@@ -63,8 +73,16 @@ func (x *index) grow() {
 	}
 }
 
-// state compares all but the lowest bit of the hashes. A record without a hash
-// is taken for done.
+// status is that of the last record of a key, 0 if there is none.
+func (x *index) status(key uint64) int {
+	if x.n == 0 {
+		return 0
+	}
+	return int(x.find(keyOf(key)).hash >> 1 % (1 << (lowBits - 1)))
+}
+
+// state compares the hashes as far as they are kept. A record without a hash is
+// taken for done.
 func (x *index) state(key, hash uint64) State {
 	if x.n == 0 {
 		return Missing
@@ -73,7 +91,7 @@ func (x *index) state(key, hash uint64) State {
 	switch {
 	case s.key == 0:
 		return Missing
-	case s.hash>>1 != 0 && s.hash>>1 != hash>>1:
+	case s.hash>>lowBits != 0 && s.hash>>lowBits != hash>>lowBits:
 		return Changed
 	case s.hash&1 != 0:
 		return Failed

@@ -333,6 +333,10 @@ func (j *Journal) load(f *os.File) (int64, error) {
 // memory access or two and does not see records appended since.
 func (j *Journal) Done(key, hash uint64) State { return j.index.state(key, hash) }
 
+// Status returns the status of a row's last record when the file was opened; 0
+// if there is none, or the row got no response. It costs what Done does.
+func (j *Journal) Status(key uint64) int { return j.index.status(key) }
+
 // Resumed counts the records that were found.
 func (j *Journal) Resumed() Resumed { return j.resumed }
 

@@ -29,7 +29,7 @@ func Example() {
 	out := filepath.Join(dir, "out.jsonl")
 
 	j, _ := journal.Open(out, journal.Options{})
-	written, _ := j.Append(record.AppendJSON(nil, &record.Record{ID: "a", Key: record.SumID("a"), Hash: 7 << 8, OK: true}))
+	written, _ := j.Append(record.AppendJSON(nil, &record.Record{ID: "a", Key: record.SumID("a"), Hash: 7 << 12, OK: true}))
 	_ = written.Wait(context.Background()) // now the row may give up its permit
 	_ = j.Close()
 
@@ -38,14 +38,14 @@ func Example() {
 
 	j, _ = journal.Open(out, journal.Options{Resume: true})
 	defer j.Close()
-	fmt.Println(j.Done(record.SumID("a"), 7<<8) == journal.Done, j.Done(record.SumID("b"), 7<<8) == journal.Missing)
+	fmt.Println(j.Done(record.SumID("a"), 7<<12) == journal.Done, j.Done(record.SumID("b"), 7<<12) == journal.Missing)
 	// Output:
 	// out.jsonl exists: add --resume to continue it, or --overwrite to start again and lose what it holds
 	// true true
 }
 
 func lineOf(id string, hash uint64, ok bool) []byte {
-	return record.AppendJSON(nil, &record.Record{ID: id, Key: record.SumID(id), Hash: hash << 8, OK: ok, Body: []byte(`{"é":"` + id + `"}`), Run: "r"})
+	return record.AppendJSON(nil, &record.Record{ID: id, Key: record.SumID(id), Hash: hash << 12, OK: ok, Body: []byte(`{"é":"` + id + `"}`), Run: "r"})
 }
 
 func open(t testing.TB, path string, o journal.Options) *journal.Journal {
@@ -111,7 +111,7 @@ func TestTornAtEveryByte(t *testing.T) {
 			if cut >= end-1 { // all but the line feed
 				want = journal.Done
 			}
-			if got := j.Done(record.SumID(id), 1<<8); got != want {
+			if got := j.Done(record.SumID(id), 1<<12); got != want {
 				t.Fatalf("cut at %d: row %s is %d, want %d", cut, id, got, want)
 			}
 			if want == journal.Missing {
@@ -150,17 +150,17 @@ func TestTornTails(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "out.jsonl")
 			write(t, path, []byte("{\"id\":1,\"status\":200}\n"+tt.tail))
 			j := open(t, path, journal.Options{Resume: true})
-			if got := j.Done(record.SumID("2"), 99<<8); got != tt.two {
+			if got := j.Done(record.SumID("2"), 99<<12); got != tt.two {
 				t.Errorf("row 2 is %d", got)
 			}
-			if j.Done(record.SumID("1"), 99<<8) != journal.Done {
+			if j.Done(record.SumID("1"), 99<<12) != journal.Done {
 				t.Error("row 1 is lost")
 			}
 			if !strings.Contains(fmt.Sprint(j.Notices()), tt.want) {
 				t.Errorf("notices %q", j.Notices())
 			}
 			for _, id := range []string{"2", "3", "4"} {
-				if j.Done(record.SumID(id), 1<<8) == journal.Missing {
+				if j.Done(record.SumID(id), 1<<12) == journal.Missing {
 					add(t, j, lineOf(id, 1, true))
 				}
 			}
@@ -244,7 +244,7 @@ func TestOneWriter(t *testing.T) {
 	add(t, j, lineOf("a", 1, true))
 	j.Close()
 	j = open(t, link, journal.Options{Resume: true})
-	if j.Done(record.SumID("a"), 1<<8) != journal.Done {
+	if j.Done(record.SumID("a"), 1<<12) != journal.Done {
 		t.Error("row is lost")
 	}
 }
@@ -265,7 +265,7 @@ func TestStates(t *testing.T) {
 		{"a", 1, journal.Done}, {"b", 1, journal.Done}, {"b", 2, journal.Changed}, {"c", 1, journal.Failed},
 		{"c", 2, journal.Changed}, {"d", 5, journal.Done}, {"x", 1, journal.Missing},
 	} {
-		if got := j.Done(record.SumID(tt.id), tt.hash<<8); got != tt.want {
+		if got := j.Done(record.SumID(tt.id), tt.hash<<12); got != tt.want {
 			t.Errorf("%s/%d: %d, want %d", tt.id, tt.hash, got, tt.want)
 		}
 	}
@@ -294,7 +294,7 @@ func TestOverwriteAndFresh(t *testing.T) {
 	salt := j.Manifest().Salt
 	j.Close()
 	j = open(t, path, journal.Options{Overwrite: true, Run: "2"})
-	if j.Done(record.SumID("a"), 1<<8) != journal.Missing || j.Manifest().Salt == salt || j.Previous() != nil {
+	if j.Done(record.SumID("a"), 1<<12) != journal.Missing || j.Manifest().Salt == salt || j.Previous() != nil {
 		t.Error("something of the old run is left")
 	}
 	j.Close()
@@ -489,7 +489,7 @@ func TestExactlyOnce(t *testing.T) {
 			}
 			var todo []int
 			for i := range rows {
-				state := j.Done(record.SumID(id(i)), uint64(i+1)<<8)
+				state := j.Done(record.SumID(id(i)), uint64(i+1)<<12)
 				if (state == journal.Done) != has[i] {
 					t.Fatalf("row %d: %v, but has a record: %v", i, state, has[i])
 				}
@@ -538,7 +538,7 @@ func TestExactlyOnce(t *testing.T) {
 				lines := record.NewReader(bytes.NewReader(whole[:cut]))
 				for lines.Next() {
 					if h, err := record.FullHead(lines.Line()); err == nil {
-						has[int(h.Hash>>8)-1] = true
+						has[int(h.Hash>>12)-1] = true
 					}
 				}
 			}

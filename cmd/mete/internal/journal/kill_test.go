@@ -54,7 +54,7 @@ func TestKilledProcess(t *testing.T) {
 			t.Fatalf("after kill %d: %v", n+1, err)
 		}
 		for id := range acknowledged {
-			if j.Done(record.SumID(id), 1<<8) != journal.Done {
+			if j.Done(record.SumID(id), 1<<12) != journal.Done {
 				t.Fatalf("row %s was called written and is not there", id)
 			}
 		}
@@ -84,7 +84,7 @@ func writeUntilKilled(t *testing.T, path string) {
 		var ids []string
 		for ; i < killRows && len(ids) < 3; i++ {
 			id := fmt.Sprintf("%05d.", i)
-			if j.Done(record.SumID(id), 1<<8) == journal.Done {
+			if j.Done(record.SumID(id), 1<<12) == journal.Done {
 				continue
 			}
 			if last, err = j.Append(killLine(i)); err != nil {

@@ -67,7 +67,7 @@ func scan(r io.Reader, path string, x *index) (records int64, err error) {
 			}
 			return 0, &BadLineError{Path: path, Line: lines.Number(), Offset: lines.Offset(), Err: err}
 		}
-		x.put(head.Key, head.Hash, head.OK)
+		x.put(&head)
 		records++
 	}
 	return records, lines.Err()

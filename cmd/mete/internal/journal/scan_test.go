@@ -87,8 +87,9 @@ func TestLastLine(t *testing.T) {
 func TestIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type value struct {
-			hash uint64
-			ok   bool
+			hash   uint64
+			status int
+			ok     bool
 		}
 		var x index
 		model := map[uint64]value{}
@@ -98,8 +99,8 @@ func TestIndex(t *testing.T) {
 			if k == 0 {
 				k = 1 // 0 and 1 share a place
 			}
-			v := value{rapid.Uint64Range(1, 5).Draw(t, "hash") << 1, rapid.Bool().Draw(t, "ok")}
-			x.put(k, v.hash, v.ok)
+			v := value{rapid.Uint64Range(1, 5).Draw(t, "hash") << lowBits, rapid.IntRange(0, 999).Draw(t, "status"), rapid.Bool().Draw(t, "ok")}
+			x.put(&record.Head{Key: k, Hash: v.hash, Status: v.status, OK: v.ok})
 			model[k] = v
 		}
 		for k, v := range model {
@@ -107,7 +108,7 @@ func TestIndex(t *testing.T) {
 			if !v.ok {
 				want = Failed
 			}
-			if x.state(k, v.hash) != want || x.state(k, v.hash+2) != Changed {
+			if x.state(k, v.hash) != want || x.state(k, v.hash+1<<lowBits) != Changed || x.status(k) != v.status {
 				t.Fatalf("key %d", k)
 			}
 		}
@@ -117,7 +118,7 @@ func TestIndex(t *testing.T) {
 	})
 	var x index
 	for i := range uint64(1 << 20) {
-		x.put(i*0x9e3779b97f4a7c15, 2, true)
+		x.put(&record.Head{Key: i * 0x9e3779b97f4a7c15, Hash: 1 << 63, OK: true})
 	}
 	if perRow := len(x.slots) * 16 / x.n; perRow > 27 {
 		t.Errorf("%d bytes a row", perRow)
@@ -148,12 +149,12 @@ func BenchmarkResume(b *testing.B) {
 func BenchmarkDone(b *testing.B) {
 	var x index
 	for i := range uint64(1 << 20) {
-		x.put(i*0x9e3779b97f4a7c15, 2, true)
+		x.put(&record.Head{Key: i * 0x9e3779b97f4a7c15, Hash: 1 << 63, OK: true})
 	}
 	i := rand.Uint64()
 	for b.Loop() {
 		i++
-		x.state(i*0x9e3779b97f4a7c15, 2)
+		x.state(i*0x9e3779b97f4a7c15, 1<<63)
 	}
 }
 

@@ -26,7 +26,7 @@ func FuzzDecode(f *testing.F) {
 		if !json.Valid(line) {
 			t.Fatalf("%q is not JSON", line)
 		}
-		if headErr != nil || string(h.ID) != r.ID || h.Key != r.Key || h.Hash != r.Hash || h.OK != r.OK {
+		if headErr != nil || string(h.ID) != r.ID || h.Key != r.Key || h.Hash != r.Hash || h.OK != r.OK || h.Status != r.Status {
 			t.Fatalf("head %+v %v of %q", h, headErr, line)
 		}
 		again := record.AppendJSON(nil, r)

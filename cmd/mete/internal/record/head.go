@@ -14,6 +14,8 @@ type Head struct {
 	Key  uint64
 	Hash uint64 // 0 if the record does not tell
 	OK   bool
+	// Status is that of the response; 0 if there was none.
+	Status int
 }
 
 // SumID is the key hash of a row that its input named, as package input makes
@@ -75,10 +77,41 @@ func quickHead(line []byte) (h Head, ok bool) {
 	h.Key, valid1 = hex64(tail[8:24])
 	h.Hash, valid2 = hex64(tail[34:50])
 	h.OK = string(tail[57:61]) == "true"
-	if !valid1 || !valid2 || bytes.IndexByte(line, 0) >= 0 || bytes.Contains(rest, []byte(opening)) {
+	h.Status, ok = quickStatus(tail[57:])
+	if !ok || !valid1 || !valid2 || bytes.IndexByte(line, 0) >= 0 || bytes.Contains(rest, []byte(opening)) {
 		return h, false
 	}
 	return h, true
+}
+
+// quickStatus reads the status out of what follows upon "ok": of a record.
+func quickStatus(b []byte) (status int, ok bool) {
+	const line, file, before = `,"line":`, `,"file":"`, `,"status":`
+	i := bytes.IndexByte(b, ',')
+	if i < 0 || !bytes.HasPrefix(b[i:], []byte(line)) {
+		return 0, false
+	}
+	i = skipNumber(b, i+len(line))
+	if i < 0 {
+		return 0, false
+	}
+	if bytes.HasPrefix(b[i:], []byte(file)) {
+		if i = skipString(b, i+len(file)-1); i < 0 {
+			return 0, false
+		}
+	}
+	if !bytes.HasPrefix(b[i:], []byte(before)) {
+		return 0, false
+	}
+	i += len(before)
+	end := skipDigits(b, i)
+	if end < 0 || end-i > 3 {
+		return 0, false
+	}
+	for _, c := range b[i:end] {
+		status = 10*status + int(c-'0')
+	}
+	return status, true
 }
 
 // closed reports whether line ends like a record of AppendJSON.
@@ -147,7 +180,7 @@ func FullHead(line []byte) (Head, error) {
 	if !hasOK {
 		r.OK = r.Error == nil && (r.Status == 0 || r.Status/100 == 2)
 	}
-	return Head{ID: []byte(r.ID), Key: r.Key, Hash: r.Hash, OK: r.OK}, nil
+	return Head{ID: []byte(r.ID), Key: r.Key, Hash: r.Hash, OK: r.OK, Status: r.Status}, nil
 }
 
 // Torn reports whether b, which is not a complete record, can be what is left

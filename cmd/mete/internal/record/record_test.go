@@ -208,7 +208,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("\ngot  %+v\nwant %+v", got, r)
 		}
 		h, err := record.ReadHead(line)
-		if err != nil || string(h.ID) != r.ID || h.Key != r.Key || h.Hash != r.Hash || h.OK != r.OK {
+		if err != nil || string(h.ID) != r.ID || h.Key != r.Key || h.Hash != r.Hash || h.OK != r.OK || h.Status != r.Status {
 			t.Fatalf("head %+v, %v", h, err)
 		}
 	})
@@ -303,6 +303,8 @@ func TestHeadsAgree(t *testing.T) {
 		r := typical()
 		r.ID = rapid.String().Draw(t, "id")
 		r.OK = rapid.Bool().Draw(t, "ok")
+		r.File = rapid.String().Draw(t, "file")
+		r.Status = rapid.IntRange(0, 999).Draw(t, "status")
 		line := record.AppendJSON(nil, r)
 		quick, err1 := record.ReadHead(line)
 		full, err2 := record.FullHead(line)

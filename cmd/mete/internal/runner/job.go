@@ -78,7 +78,7 @@ func (r *run) job(row *input.Row, err error) (*job, bool) {
 		// A row that failed then, or was another one, has no answer to share.
 		if key := r.dedupKey(row); key != 0 && r.journal.Done(sum(row.Key), sum(row.Hash)) == journal.Done {
 			if first, repeats := r.rows.original(key, row); !repeats {
-				r.rows.finish(first, &record.Record{OK: true})
+				r.rows.finish(first, &record.Record{OK: true, Status: r.journal.Status(sum(row.Key))})
 			}
 		}
 		return nil, true
