@@ -127,11 +127,18 @@ func (a *auto) blocked(now time.Duration, bound int) {
 // granted keeps the next start away by the limiter's rate.
 func (a *auto) granted(now time.Duration, f *flight, inUse int64) {
 	if rate := a.limiter.Rate(); rate > 0 {
-		gap := time.Duration(float64(time.Second) / rate)
-		a.due = max(a.due, now-gap) + gap
+		f.gap = time.Duration(float64(time.Second) / rate)
+		a.due = max(a.due, now-f.gap) + f.gap
 	}
 	if f.weight > 0 { // not a repetition under a permit that is held
 		a.sampled(now, f, inUse)
+	}
+}
+
+// refunded gives the start that was kept away for a grant to the next one.
+func (a *auto) refunded(f *flight) {
+	if a != nil {
+		a.due -= f.gap
 	}
 }
 

@@ -258,6 +258,47 @@ func TestAdaptivePacesAtTheRateOf429s(t *testing.T) {
 	})
 }
 
+// A call that is canceled costs nothing, of the rate that 429s taught neither:
+// the next one starts when it would have started.
+func TestCanceledCallCostsNoTurnOfTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Config{Adaptive: &adaptive.Config{Seed: 1}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		limit := newGate(t, Config{Limits: []Limit{Bucket(100, time.Second, 10)}})
+		for range 50 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_ = Do(ctx, g, Call{Patient: true}, func(context.Context) error {
+						p, ok := limit.TryAcquire(Call{})
+						if p.Release(); !ok {
+							return After(errors.New("429"), time.Millisecond)
+						}
+						time.Sleep(50 * time.Millisecond)
+						return nil
+					})
+				}
+			})
+		}
+		for begun := time.Now(); g.Stats().Adaptive.Rate == 0 && time.Since(begun) < time.Minute; {
+			time.Sleep(time.Second)
+		}
+		cancel()
+		wg.Wait()
+		for i := range 5 {
+			begun := time.Now()
+			p, err := g.Acquire(t.Context(), Call{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := time.Since(begun); i > 0 && d > 0 {
+				t.Errorf("call %d waited %v for one that was canceled", i, d)
+			}
+			p.Cancel()
+		}
+	})
+}
+
 // A heavy call in a lane with a cap is not too large because the number of
 // permits happens to be small just now, and the error of a refusal says how
 // many there are.

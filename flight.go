@@ -20,9 +20,10 @@ type flight struct {
 	deadline time.Duration // of an attempt, since the gate's base; 0 is none
 	waits    *Waits        // nil if it was granted at once
 	ticket   breaker.Ticket
-	paid     []payment // by limit
-	sample   *sample   // of an adaptive concurrency
-	lease    *lease    // of one that is watched
+	paid     []payment     // by limit
+	sample   *sample       // of an adaptive concurrency
+	gap      time.Duration // by which its start kept the next one away
+	lease    *lease        // of one that is watched
 	timed    *timedAttempt
 	whole    context.CancelFunc // ends the whole call with its last attempt
 	next     *flight            // of the spare ones
@@ -57,7 +58,7 @@ func (q *queue) board() *flight {
 func (q *queue) leave(f *flight) {
 	if q.spares < spareFlights {
 		// What prepare and grant write anew stays.
-		f.weight, f.costs, f.deadline, f.waits, f.sample, f.lease, f.timed, f.whole = 0, nil, 0, nil, nil, nil, nil, nil
+		f.weight, f.costs, f.deadline, f.waits, f.sample, f.gap, f.lease, f.timed, f.whole = 0, nil, 0, nil, nil, 0, nil, nil, nil
 		f.sent, f.settled, f.released, f.tried = false, false, false, false
 		q.spare, f.next = f, q.spare
 		q.spares++
@@ -96,6 +97,8 @@ func (q *queue) payBack(now time.Duration, f *flight, refund bool) {
 	if !refund {
 		return
 	}
+	q.auto.refunded(f)
+	f.gap = 0
 	for i := range paid {
 		switch pay := &paid[i]; {
 		case !f.settled:

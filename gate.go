@@ -116,7 +116,7 @@ func (g *Gate) now() time.Duration {
 		now = g.last
 	}
 	if g.lost != nil {
-		g.reclaim()
+		g.reclaim(now)
 	}
 	g.last = now
 	return now

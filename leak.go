@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/metehq/mete/adaptive"
 )
 
 // lease is what is known of a permit that may be lost: enough to give it back.
@@ -14,6 +16,8 @@ type lease struct {
 	lane    *lane
 	weight  int64
 	granted time.Duration
+	paid    []payment
+	sample  *sample
 	cleanup runtime.Cleanup
 	stack   [24]uintptr
 	depth   int
@@ -23,7 +27,7 @@ type lease struct {
 // released. Where an attempt's context holds it, they are one object.
 func (p *Permit) watch() {
 	f := p.flight
-	l := &lease{gate: p.gate, lane: f.lane, weight: f.weight, granted: f.granted}
+	l := &lease{gate: p.gate, lane: f.lane, weight: f.weight, granted: f.granted, paid: f.paid, sample: f.sample}
 	l.depth = runtime.Callers(5, l.stack[:])
 	l.cleanup = runtime.AddCleanup(p, (*lease).lost, l)
 	p.gate.mu.Lock()
@@ -82,10 +86,17 @@ func (l *lease) lost() {
 	}
 }
 
-// reclaim takes lost permits back. The caller holds the lock.
-func (g *Gate) reclaim() {
+// reclaim takes lost permits back. Whether an attempt that has no stamp was sent
+// is not known: it counts as sent now, or it would lie in every window for good.
+// The caller holds the lock.
+func (g *Gate) reclaim(now time.Duration) {
 	for _, l := range g.lost {
 		g.q.giveBack(l.lane, l.weight)
+		for i := range l.paid {
+			l.paid[i].meter.Sent(now, &l.paid[i].charge)
+		}
+		l.sample.told(adaptive.Ignored)
+		l.sample.done(now)
 	}
 	g.lost = nil
 }

@@ -112,3 +112,28 @@ func TestLeakInABubble(t *testing.T) {
 		}
 	})
 }
+
+// A start that nobody can stamp any more does not lie in the window for good:
+// it counts from when it was found to be lost.
+func TestLostStartLeavesTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Config{Concurrency: 1, FindLeaks: true, Limits: []Limit{Per(1, time.Second)}})
+		func() {
+			if _, err := g.Acquire(t.Context(), Call{Wire: true}); err != nil {
+				t.Error(err)
+			}
+		}()
+		for g.Stats().Leaks == 0 {
+			runtime.GC()
+			runtime.Gosched()
+		}
+		if _, ok := g.TryAcquire(Call{}); ok {
+			t.Error("a start that may have been made was forgotten")
+		}
+		time.Sleep(2 * time.Second)
+		p, ok := g.TryAcquire(Call{})
+		if p.Release(); !ok {
+			t.Errorf("a lost start still lies in the window: %v", g.Stats())
+		}
+	})
+}

@@ -241,6 +241,9 @@ func (p *Permit) Replay(ctx context.Context) error {
 		g.q.pause.probe = f
 	}
 	f.paid, a.paid = a.paid, f.paid
+	if f.lease != nil {
+		f.lease.paid = f.paid
+	}
 	f.sent, f.granted, f.ticket = false, a.granted, a.ticket
 	a.released = true
 	g.replays++
