@@ -23,41 +23,36 @@ type Wire struct {
 	trace  httptrace.ClientTrace
 
 	mu      sync.Mutex
-	timed   bool // reads the clock
+	times   *times   // nil if nobody will ask for them
+	used    net.Conn // the last one
+	replays int32
 	asking  bool // for a connection
 	asked   bool // ever
-	asks    time.Time
-	conn    time.Duration
 	gone    bool // to the wire
-	sent    time.Time
-	first   time.Time
-	replays int
-	paid    bool     // for the replay that comes next
-	refused bool     // to replay
-	used    net.Conn // the last one
+	paid    bool // for the replay that comes next
+	refused bool // to replay
+}
+
+// times are those of an attempt that is watched. To read the clock costs more
+// than all the rest.
+type times struct {
+	asks, sent, first time.Time
+	conn              time.Duration
 }
 
 // Watch returns a context whose request is watched. It may be called once.
 func (w *Wire) Watch(ctx context.Context, permit *mete.Permit) context.Context {
-	w.timed = true
+	w.times = &times{}
 	w.trace.GotFirstResponseByte = w.firstByte
 	return w.stamp(ctx, permit)
 }
 
-// stamp is Watch without the times, which cost more than all the rest.
+// stamp is Watch without the times.
 func (w *Wire) stamp(ctx context.Context, permit *mete.Permit) context.Context {
 	w.permit, w.ctx = permit, ctx
 	w.trace.GetConn = w.getConn
 	w.trace.GotConn = w.gotConn
 	return httptrace.WithClientTrace(ctx, &w.trace)
-}
-
-// now is the time, if anybody will ask for it.
-func (w *Wire) now() (t time.Time) {
-	if w.timed {
-		t = time.Now()
-	}
-	return t
 }
 
 // getConn lets a replay wait before it occupies a connection, if that is surely
@@ -70,7 +65,10 @@ func (w *Wire) getConn(string) {
 		w.pay()
 		w.mu.Lock()
 	}
-	w.asking, w.asked, w.asks = true, true, w.now()
+	w.asking, w.asked = true, true
+	if w.times != nil {
+		w.times.asks = time.Now()
+	}
 	w.mu.Unlock()
 }
 
@@ -78,16 +76,14 @@ func (w *Wire) getConn(string) {
 func (w *Wire) replay() bool { return w.gone && !w.paid }
 
 func (w *Wire) gotConn(info httptrace.GotConnInfo) {
-	now := w.now()
 	w.mu.Lock()
-	if w.asking {
-		w.conn += now.Sub(w.asks)
-		w.asking = false
+	if w.asking && w.times != nil {
+		w.times.conn += time.Since(w.times.asks)
 	}
+	w.asking = false
 	if w.replay() {
 		w.mu.Unlock()
 		w.pay()
-		now = w.now()
 		w.mu.Lock()
 	}
 	if w.refused {
@@ -98,7 +94,10 @@ func (w *Wire) gotConn(info httptrace.GotConnInfo) {
 		}
 		return
 	}
-	w.gone, w.sent, w.paid, w.used = true, now, false, info.Conn
+	w.gone, w.paid, w.used = true, false, info.Conn
+	if w.times != nil {
+		w.times.sent = time.Now()
+	}
 	w.mu.Unlock()
 	if c := watched(info.Conn); c != nil {
 		c.next.Store(w) // counts once it is written
@@ -133,36 +132,34 @@ func isHTTP2(c net.Conn) bool {
 func (w *Wire) firstByte() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.first = time.Now()
+	w.times.first = time.Now()
 }
 
 // Conn is how long the attempt waited for a connection, with name look-up and
 // handshakes.
-func (w *Wire) Conn() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.conn
-}
+func (w *Wire) Conn() time.Duration { return w.read().conn }
 
 // Sent is when the request went to the wire; zero if it did not.
-func (w *Wire) Sent() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.sent
-}
+func (w *Wire) Sent() time.Time { return w.read().sent }
 
 // FirstByte is when the response began; zero if it did not.
-func (w *Wire) FirstByte() time.Time {
+func (w *Wire) FirstByte() time.Time { return w.read().first }
+
+// read is the times so far.
+func (w *Wire) read() (t times) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.first
+	if w.times != nil {
+		t = *w.times
+	}
+	return t
 }
 
 // Replays is how many times net/http sent the request again by itself.
 func (w *Wire) Replays() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.replays
+	return int(w.replays)
 }
 
 // unsent reports whether the attempt asked for a connection and got none. A
