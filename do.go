@@ -11,7 +11,9 @@ import (
 // Any error of fn is repeated, save one marked with Permanent, a refusal by
 // another gate, and the end of ctx. An error marked with After pauses the
 // provider for everybody. The permit is given back however fn ends: by return,
-// panic or Goexit. Do returns the last error of fn, or a *Rejected.
+// panic or Goexit; fn may give it back before, when it needs no more of the
+// provider: PermitFrom(ctx).Release(). Do returns the last error of fn, or a
+// *Rejected.
 //
 // An attempt that starts at once costs one small allocation, the context that
 // fn gets, and some more if there is an attempt timeout and fn asks for
