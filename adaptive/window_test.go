@@ -42,3 +42,20 @@ func TestMedianAndItsError(t *testing.T) {
 		}
 	}
 }
+
+// However long all went well, no more than a few failures beyond the tolerated
+// share are free.
+func TestFailuresAreNotSavedUp(t *testing.T) {
+	f := failure{tolerance: tolerance, budget: burst}
+	for range 100_000 {
+		f.success(Ticket{})
+	}
+	l := &Limiter{}
+	n := 0
+	for ; f.budget >= 0 && n < 100; n++ {
+		f.failure(l, Ticket{})
+	}
+	if n > burst+1 {
+		t.Errorf("%d failures in a row cost nothing", n)
+	}
+}

@@ -74,3 +74,65 @@ func ExampleCollect() {
 	fmt.Println(lengths, err)
 	// Output: [4 9] <nil>
 }
+
+// Also where nothing was read, the end of the context is no success.
+func TestCollectOfACanceledContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		blocked := func(func(int) bool) { <-ctx.Done() }
+		same := func(_ context.Context, n int) (int, error) { return n, nil }
+		if out, err := batch.Collect(ctx, nil, blocked, same); !errors.Is(err, context.DeadlineExceeded) || len(out) != 0 {
+			t.Errorf("Collect: %v, %v", out, err)
+		}
+		if out, err := batch.CollectAll(ctx, nil, blocked, same); !errors.Is(err, context.DeadlineExceeded) || len(out) != 0 {
+			t.Errorf("CollectAll: %v, %v", out, err)
+		}
+	})
+}
+
+// A stream waits for as long as it takes: the gate's MaxWait is for callers.
+func TestMaxWaitDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gate(t, mete.Config{Concurrency: 1, MaxWait: time.Second})
+		slow := func(_ context.Context, n int) (int, error) { time.Sleep(time.Minute); return n, nil }
+		for r := range batch.Map(t.Context(), g, slices.Values(numbers(5)), slow, batch.Workers(5)) {
+			if r.Err != nil {
+				t.Errorf("item %d: %v", r.Index, r.Err)
+			}
+		}
+	})
+}
+
+// A gate's workers are counted also when a hundred other gates had their turn
+// meanwhile.
+func TestWorkersOfAGateThatWasQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gates []*mete.Gate
+		for range 100 {
+			gates = append(gates, gate(t, mete.Config{Concurrency: 5}))
+		}
+		items := append(numbers(100), 0, 0, 0)
+		var running atomic.Int64
+		call := func(_ context.Context, n int) (int, error) {
+			if n == 0 {
+				if running.Add(1) > 1 {
+					t.Error("two calls of one worker")
+				}
+				time.Sleep(time.Hour)
+				running.Add(-1)
+			}
+			return n, nil
+		}
+		n := 0
+		for r := range batch.MapBy(t.Context(), func(n int) *mete.Gate { return gates[n] }, slices.Values(items), call, batch.Workers(1), batch.LookAhead(4)) {
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+			n++
+		}
+		if n != len(items) {
+			t.Errorf("%d results of %d", n, len(items))
+		}
+	})
+}

@@ -291,3 +291,51 @@ func TestErrorBodyIsPutBack(t *testing.T) {
 		idle(t, g)
 	})
 }
+
+// A reader that takes its time is not a body that stands still.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newPipes()
+		pool := net.serve(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for range 5 {
+				_, _ = io.WriteString(w, "ten bytes.")
+				_ = http.NewResponseController(w).Flush()
+			}
+		})})
+		g := gate(t, mete.Config{Concurrency: 1})
+		rt := &Transport{Gate: fixed(g), Base: pool, BodyIdle: 2 * time.Second}
+		resp, err := rt.RoundTrip(request(t, t.Context(), "GET"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			buf := make([]byte, 10)
+			if _, err := io.ReadFull(resp.Body, buf); err != nil {
+				t.Fatalf("piece %d: %v", i, err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		resp.Body.Close()
+		idle(t, g)
+	})
+}
+
+// A request's context, which may live as long as the program, keeps nothing of a
+// response that was read.
+func TestReadBodyLeavesItsContext(t *testing.T) {
+	g, rt, _ := one(t, func(int, *http.Request) (*http.Response, error) { return answer(200, "ok"), nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	resp, err := rt.RoundTrip(request(t, ctx, "GET"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := resp.Body.(*body)
+	if _, err := io.ReadAll(b); err != nil {
+		t.Fatal(err)
+	}
+	if b.stop() {
+		t.Error("the context still waits to release the permit")
+	}
+	idle(t, g)
+}

@@ -200,3 +200,32 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 }
+
+// What a success, a failure and an end of the caller's own teach beside the
+// table above.
+func TestOutcomesApart(t *testing.T) {
+	get := request(t, t.Context(), "GET")
+	for name, c := range map[string]struct {
+		a      Attempt
+		repeat bool
+		class  Class
+	}{
+		"503, cancelled while it was read": {Attempt{Response: status(503), Err: context.Canceled}, false, Canceled},
+		"503, cut off while it was read":   {Attempt{Response: status(503), Err: io.ErrUnexpectedEOF}, true, BodyRead},
+		"409 of a method without need":     {Attempt{Response: status(409), Idempotent: true}, false, ClientError},
+		"cancelled inside of net/http":     {Attempt{Err: errors.New("net/http: request canceled while waiting for connection")}, false, Canceled},
+		"a broken pipe":                    {Attempt{Err: fmt.Errorf("readfrom: %w", syscall.EPIPE)}, true, Write},
+	} {
+		c.a.Request, c.a.Replayable = get, true
+		if o := c.a.Outcome(); o.Repeat != c.repeat || c.a.Class() != c.class {
+			t.Errorf("%s: repeat %v, class %q", name, o.Repeat, c.a.Class())
+		}
+	}
+	limited := Attempt{Request: get, Response: status(429)}
+	for name, value := range map[string]string{"X-Ratelimit-Limit": "10", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "60"} {
+		limited.Response.Header.Set(name, value)
+	}
+	if o := limited.Outcome(); len(o.Quotas) != 1 || !o.Quotas[0].HasRemaining {
+		t.Errorf("the quotas of a refusal: %+v", o.Quotas)
+	}
+}

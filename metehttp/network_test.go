@@ -173,6 +173,50 @@ func TestReplayIsRefused(t *testing.T) {
 	})
 }
 
+// A Wire tells of each attempt how long it waited for a connection, when it was
+// sent and sent again, and when the answer began.
+func TestWireOfAReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := hangUp(t, func(time.Time) { time.Sleep(time.Second) })
+		dial := pool.DialContext
+		pool.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			time.Sleep(3 * time.Second)
+			return dial(ctx, network, addr)
+		}
+		g := gate(t, mete.Config{Concurrency: 1, MaxWait: -1, Limits: []mete.Limit{{N: 2, Per: time.Minute, Burst: 2, Margin: time.Nanosecond}}})
+		send := func() (w Wire, start time.Time) {
+			tries := g.Tries(t.Context(), mete.Call{Wire: true})
+			permit, err := tries.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			start = time.Now()
+			resp, err := pool.RoundTrip(request(t, w.Watch(tries.Context(), permit), "GET"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.ReadAll(resp.Body)
+			resp.Body.Close()
+			tries.Again(mete.Outcome{Answered: true})
+			permit.Release()
+			return
+		}
+		first, start := send()
+		if first.Conn() != 3*time.Second || first.Sent() != start.Add(3*time.Second) || first.FirstByte() != start.Add(4*time.Second) || first.Replays() != 0 {
+			t.Errorf("connection %v, sent after %v, answer after %v, %d replays", first.Conn(), first.Sent().Sub(start), first.FirstByte().Sub(start), first.Replays())
+		}
+		again, start2 := send() // on a connection that is hung up; the replay waits for the minute to end
+		sent := start.Add(3*time.Second + time.Minute)
+		if again.Replays() != 1 || again.Sent().Sub(sent).Abs() > time.Millisecond || again.FirstByte().Sub(again.Sent()) != time.Second {
+			t.Errorf("%d replays, sent after %v, answer after %v", again.Replays(), again.Sent().Sub(start2), again.FirstByte().Sub(start2))
+		}
+		if s := g.Stats(); s.Replays != 1 || s.Attempts != 3 {
+			t.Errorf("%d replays, %d attempts", s.Replays, s.Attempts)
+		}
+		idle(t, g)
+	})
+}
+
 // A POST without a key whose connection is lost fails as lost before the
 // response; it is not repeated.
 func TestLostBeforeResponse(t *testing.T) {

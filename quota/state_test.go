@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -120,5 +121,45 @@ func TestStateIsBounded(t *testing.T) {
 	list := s.Quotas(at(1000))
 	if len(list) != 256 || list[len(list)-1].Name != "999" {
 		t.Errorf("%d quotas, last %q", len(list), list[len(list)-1].Name)
+	}
+}
+
+// Of two statements about one window the smaller remainder and the later reset
+// count, in whichever order they come.
+func TestLaterResetOfOneWindow(t *testing.T) {
+	one, two := said{1, 2, 10, 60}, said{3, 4, 5, 61}
+	for _, order := range [][]said{{one, two}, {two, one}} {
+		var s quota.State
+		for _, x := range order {
+			x.mergeInto(&s, false)
+		}
+		if q := s.Quotas(at(5)); len(q) != 1 || q[0].Remaining != 5 || !q[0].Reset.Equal(at(61)) {
+			t.Errorf("%v: %+v", order, q)
+		}
+	}
+}
+
+// A call that needs several quotas waits for the last of those that are used up.
+func TestExhaustedUntilTheLast(t *testing.T) {
+	for range 20 { // a map has no order
+		var s quota.State
+		s.Merge(quota.Reading{Quotas: []quota.Quota{
+			{Name: "a", HasRemaining: true, Reset: at(60)},
+			{Name: "b", HasRemaining: true, Reset: at(3600)},
+			{Name: "c", HasRemaining: true, Reset: at(10)},
+			{Name: "d", HasRemaining: true, Remaining: 1, Reset: at(9999)},
+		}}, at(1), at(2))
+		if until := s.ExhaustedUntil(at(3)); !until.Equal(at(3600)) {
+			t.Fatalf("until %v", until)
+		}
+	}
+}
+
+func TestNoMoreRemainsThanTheLimit(t *testing.T) {
+	r := quota.Parse(quota.Response{Status: 200, Now: noon, Header: http.Header{
+		"X-Ratelimit-Limit": {"10"}, "X-Ratelimit-Remaining": {"50"}, "X-Ratelimit-Reset": {"60"},
+	}})
+	if len(r.Quotas) != 1 || r.Quotas[0].Remaining != 10 {
+		t.Errorf("%+v", r.Quotas)
 	}
 }

@@ -516,3 +516,27 @@ func TestKeyedAllocatesNothing(t *testing.T) {
 		t.Fatalf("%v allocations", n)
 	}
 }
+
+// Exactly maxKeys keys have a place of their own at a time, and those that were
+// forgotten do not count, however they were.
+func TestKeyedPlaces(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, most := range []int{1, 4, 30} {
+			k, err := rate.NewKeyed(rate.Bucket{N: 1, Per: time.Second, Burst: 1}, most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for round := range 20 {
+				for i := range most {
+					if ok, _ := k.Allow(fmt.Sprint(round, " ", i), 1); !ok {
+						t.Fatalf("%d keys, round %d: key %d is refused", most, round, i)
+					}
+				}
+				if s := k.Stats(); s.Overflowed != 0 || s.Keys > most || s.Limit != (rate.Bucket{N: 1, Per: time.Second, Burst: 1}) {
+					t.Fatalf("%d keys, round %d: %+v", most, round, s)
+				}
+				time.Sleep(2 * time.Second)
+			}
+		}
+	})
+}

@@ -206,3 +206,66 @@ func TestSettleConcurrently(t *testing.T) {
 	none.Settle(7)
 	none.Cancel()
 }
+
+// A cost that makes no sense creates no capacity, and no debt without end.
+func TestSettleOutOfRange(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, limit := range []rate.Limit{
+			rate.Window{N: 10, Per: time.Second, Burst: 10},
+			rate.Bucket{N: 10, Per: time.Second, Burst: 10},
+			rate.Calendar{N: 10, Each: "day"},
+		} {
+			l := must(t, limit)
+			take(t, l, 4)
+			take(t, l, 5).Settle(-5)
+			free(t, l, 6)
+			take(t, l, 1).Settle(1 << 62)
+			if got := l.Stats().Free; got > 0 || got < -rate.MaxUnits {
+				t.Errorf("%v: %d free after the largest cost", limit, got)
+			}
+			if limit == l.Stats().Limit {
+				continue
+			}
+			t.Errorf("%v is told as %v", limit, l.Stats().Limit)
+		}
+	})
+}
+
+// What a late start of a fast bucket has missed is made up to the worth of 5 ms,
+// and no more, without a line as well.
+func TestAllowCatchesUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, c := range []struct {
+			late time.Duration
+			want int
+		}{{time.Millisecond, 1}, {4 * time.Millisecond, 4}, {6 * time.Millisecond, 6}, {7 * time.Millisecond, 1}, {time.Minute, 1}} {
+			l := must(t, rate.Bucket{N: 1000, Per: time.Second, Burst: 1})
+			if !l.Allow(1) {
+				t.Fatal("refused")
+			}
+			time.Sleep(c.late)
+			n := 0
+			for l.Allow(1) {
+				n++
+			}
+			if n != c.want {
+				t.Errorf("%d at once after %v, want %d", n, c.late, c.want)
+			}
+		}
+	})
+}
+
+// Lumps are made up to a tenth of the window where that is asked for.
+func TestBulk(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for bulk, want := range map[bool]time.Duration{false: 10 * time.Second, true: 4 * time.Second} {
+			l := must(t, rate.Window{N: 1000, Per: 100 * time.Second, Margin: time.Nanosecond, Bulk: bulk})
+			take(t, l, 100)              // the next is due in 10 s
+			time.Sleep(16 * time.Second) // and late by 6
+			take(t, l, 100)
+			if d := peek(t, l, 1).Round(time.Millisecond); d != want {
+				t.Errorf("bulk %v: the next in %v, want %v", bulk, d, want)
+			}
+		}
+	})
+}

@@ -192,6 +192,9 @@ func (b *Bucket) Free(now time.Duration) int64 {
 	}
 	left := b.full.due - now
 	level := b.spec.Burst - int64(float64(left)/float64(b.full.span)*float64(b.full.units))
+	if left > Later/4 {
+		return level // a debt of a century, where times are cut off
+	}
 	// The estimate may be off by a few; the exact arithmetic decides.
 	for level < b.spec.Burst && b.full.ready(b.spec.Burst-level-1) <= now {
 		level++
