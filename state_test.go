@@ -175,7 +175,7 @@ func TestStateIsLocked(t *testing.T) {
 	defer g.Close()
 	_, err := New(cfg)
 	var e *StateInUseError
-	if !errors.As(err, &e) || e.PID != os.Getpid() || !strings.Contains(err.Error(), "also calls p") {
+	if !errors.As(err, &e) || e.PID != os.Getpid() || e.Provider != "p" || e.File != stateFile(cfg.State, "p") || !strings.Contains(err.Error(), "also calls p") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := New(Config{Name: "p", State: filepath.Join(stateFile(cfg.State, "p"), "x")}); err == nil {
