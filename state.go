@@ -62,6 +62,7 @@ type keeper struct {
 	mu    sync.Mutex // for the writing; never taken with the gate's lock held
 	armed bool       // under the gate's lock
 	timer *time.Timer
+	clean bool       // the last writing was done: nothing is written after it
 	dirty bool
 	err   error
 }
@@ -266,9 +267,10 @@ func (k *keeper) tick() {
 func (k *keeper) save(clean bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lock == nil {
+	if k.lock == nil || k.clean {
 		return nil
 	}
+	k.clean = clean
 	data, err := json.Marshal(k.gate.snapshot(clean))
 	if err != nil {
 		return err

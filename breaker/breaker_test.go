@@ -265,24 +265,6 @@ func TestUpdateOfTheWindow(t *testing.T) {
 	}
 }
 
-func TestCounts(t *testing.T) {
-	if New(Config{}).Counts() {
-		t.Error("one that never opens counts")
-	}
-	if !New(Config{Failures: 1}).Counts() {
-		t.Error("one that may open does not count")
-	}
-	c := tripped(t, Config{Failures: 1})
-	c.Update(Config{})
-	if !c.Counts() {
-		t.Error("one that is open does not count")
-	}
-	c.End(5*s, c.Start(5*s), Success)
-	if c.Counts() || c.State(5*s) != Closed {
-		t.Error("one that has closed for good counts")
-	}
-}
-
 func TestCheck(t *testing.T) {
 	for _, bad := range []Config{{Failures: -1}, {Failures: 2}, {Window: -1}, {Calls: -1}, {Open: -1}, {Probes: -1}, {Lease: -1}} {
 		if bad.Check() == nil {
