@@ -62,7 +62,7 @@ type keeper struct {
 	mu    sync.Mutex // for the writing; never taken with the gate's lock held
 	armed bool       // under the gate's lock
 	timer *time.Timer
-	clean bool       // the last writing was done: nothing is written after it
+	clean bool // the last writing was done: nothing is written after it
 	dirty bool
 	err   error
 }
