@@ -147,6 +147,9 @@ func (g *Gate) admit(ctx context.Context, call *Call, p *Permit, again *Tries) e
 		g.mu.Unlock()
 		return err
 	}
+	if holder && f.costs == nil {
+		f.costs = again.kept.costs()
+	}
 	now := g.now()
 	q.book(now)
 	q.pace(now)

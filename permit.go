@@ -77,6 +77,15 @@ func (p *Permit) live() *flight {
 	return p.flight
 }
 
+// costs are what its attempt pays, and pays again if it is repeated under it. The
+// caller holds the lock.
+func (p *Permit) costs() []int64 {
+	if f := p.live(); f != nil {
+		return f.costs
+	}
+	return nil
+}
+
 // drop ends the permit of a flight that was released. One that waited can
 // still be asked for how long. The caller holds the lock.
 func (p *Permit) drop() {
@@ -226,7 +235,7 @@ func (p *Permit) Replay(ctx context.Context) error {
 	g.q.book(now)
 	if late {
 		again.flight = g.q.board()
-		again.flight.lane, again.flight.wire = g.q.holders(), wire
+		again.flight.lane, again.flight.wire, again.flight.costs = g.q.holders(), wire, p.costs()
 		g.q.grant(now, again.flight)
 		g.started(again.flight, true)
 	}

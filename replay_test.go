@@ -177,3 +177,34 @@ func TestHintWithoutThrottle(t *testing.T) {
 		idle(t, g)
 	})
 }
+
+// What is sent again costs again what it cost, also where it has to be let
+// through because the limit was lowered below it meanwhile.
+func TestReplayCostsTheSame(t *testing.T) {
+	for _, lowered := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := Config{Concurrency: 1, Limits: []Limit{{Name: "tokens", Unit: "tokens", N: 100, Per: time.Minute, Burst: 100}}}
+			g := newGate(t, cfg)
+			p, err := g.Acquire(t.Context(), Call{Wire: true, Costs: map[string]int64{"tokens": 30}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Sent()
+			want := int64(40)
+			if lowered {
+				cfg.Limits[0].N, cfg.Limits[0].Burst, want = 20, 20, -40
+				if err := g.Update(cfg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.Replay(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.Sent()
+			p.Release()
+			if left := g.Stats().Limits[0].Free; left != want {
+				t.Errorf("lowered %v: %d tokens left, want %d", lowered, left, want)
+			}
+		})
+	}
+}
