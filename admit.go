@@ -218,6 +218,7 @@ func (g *Gate) giveUp(w *waiter, err error, again *Tries) error {
 	default:
 		err = nil
 	}
+	w.flight.released = true // the context of an attempt may refer to it
 	waits := *w.flight.waits
 	e := &Rejected{Reason: r, Bound: waits.Bound, Waited: waits.Queue(), RetryAfter: w.retryAfter, Last: err}
 	g.figures(e)

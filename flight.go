@@ -28,6 +28,7 @@ type flight struct {
 	whole    context.CancelFunc // ends the whole call with its last attempt
 	next     *flight            // of the spare ones
 
+	probe                         uint32 // number of the probe that it is after a pause; 0 is none
 	wire, sent, settled, released bool
 	tried                         bool // by Tries, which tells its outcome
 	looks                         bool // at what its response shows of quotas
@@ -59,7 +60,7 @@ func (q *queue) leave(f *flight) {
 	if q.spares < spareFlights {
 		// What prepare and grant write anew stays.
 		f.weight, f.costs, f.deadline, f.waits, f.sample, f.gap, f.lease, f.timed, f.whole = 0, nil, 0, nil, nil, 0, nil, nil, nil
-		f.sent, f.settled, f.released, f.tried = false, false, false, false
+		f.probe, f.sent, f.settled, f.released, f.tried = 0, false, false, false, false
 		q.spare, f.next = f, q.spare
 		q.spares++
 	}

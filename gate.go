@@ -47,6 +47,7 @@ type Gate struct {
 	base     time.Time     // time is measured from here, by the monotonic clock
 	shift    time.Duration // what it was put forward by, see now
 	last     time.Duration // now, when it was last asked for
+	unread   int           // successes since, that took it for their time
 	timer    *time.Timer
 	due      time.Duration // when timer fires
 	budget   retry.Budget
@@ -118,7 +119,7 @@ func (g *Gate) now() time.Duration {
 	if g.lost != nil {
 		g.reclaim(now)
 	}
-	g.last = now
+	g.last, g.unread = now, 0
 	return now
 }
 
@@ -190,12 +191,17 @@ func (g *Gate) quiet() bool { return g.q.waiting == 0 && g.lost == nil && g.q.au
 // taken in any case, for Stats.
 func (g *Gate) sampled() bool { return g.attempts%16 == 0 }
 
+// mostUnread is how many successes take one reading of the clock for their time.
+const mostUnread = 4
+
 // calm reports whether the time of a success is of no interest either, so that
 // the clock, which costs as much as all the rest of a release, need not be
 // read. A breaker's window takes the last time that was read since the start
-// for it, as long as calls are so short that this makes no difference.
+// for it, as long as calls are so short that this makes no difference. Should
+// these last long after all, a few successes at most count as older than the
+// window, since the window begins between two readings only.
 func (g *Gate) calm() bool {
-	return g.quiet() && !g.q.pause.probing && g.q.circuit.Coarse(g.q.work.latest) && g.cfg.Load().Observer == nil
+	return g.unread < mostUnread && g.quiet() && !g.q.pause.probing && g.q.circuit.Coarse(g.q.work.latest) && g.cfg.Load().Observer == nil
 }
 
 // Pause closes the provider for d, for everybody: nothing starts until then,

@@ -58,7 +58,11 @@ func (g *Gate) observeAdmission(p *Permit, attempt int) {
 				p.Cancel()
 			}
 		}()
-		o.Admitted(Admission{Gate: g.name, Lane: p.flight.lane.Name, Attempt: attempt, Weight: int(p.flight.weight), Waits: p.Waits()})
+		waits := p.Waits()
+		g.mu.Lock()
+		lane, weight := p.flight.lane.Name, int(p.flight.weight)
+		g.mu.Unlock()
+		o.Admitted(Admission{Gate: g.name, Lane: lane, Attempt: attempt, Weight: weight, Waits: waits})
 		returned = true
 	}
 }

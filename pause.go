@@ -16,7 +16,9 @@ type pause struct {
 	why      error         // it said so
 	jitter   time.Duration // the part of it that nobody asked for
 	probing  bool          // the pause is over, no success since
-	probe    *flight       // the one call that is out to try
+	probe    uint32        // number of the one call that is out to try; 0 is none
+	probes   uint32        // so far
+	probed   time.Duration // when it was granted
 	rampFrom time.Duration // when the probe succeeded; 0 is no ramp
 	started  time.Duration // when the last pause began
 	unhinted int           // throttles without a hint in a row
@@ -39,8 +41,8 @@ func (p *pause) closed(now time.Duration) time.Duration {
 	if until := max(p.until, p.stopped); until > now {
 		return until
 	}
-	if p.probing && p.probe != nil {
-		return p.probe.granted + probeLease
+	if p.probing && p.probe != 0 {
+		return p.probed + probeLease
 	}
 	return now
 }
@@ -83,10 +85,15 @@ func (p *pause) nextStep(now time.Duration) time.Duration {
 
 // granted makes the first attempt after a pause the probe.
 func (p *pause) granted(f *flight) {
-	if p.probing && (p.probe == nil || f.granted >= p.probe.granted+probeLease) {
-		p.probe = f
+	if p.probing && (p.probe == 0 || f.granted >= p.probed+probeLease) {
+		p.probes++
+		p.probe, p.probed, f.probe = p.probes, f.granted, p.probes
 	}
 }
+
+// triedBy reports whether f is the probe. It is known by its number: a pause
+// that referred to a flight would keep a permit that is lost from being found.
+func (p *pause) triedBy(f *flight) bool { return f.probe != 0 && f.probe == p.probe }
 
 // pace stretches the paced limits while the provider opens again and after
 // throttles inside the configured limit.
@@ -183,7 +190,7 @@ func (q *queue) stop(now time.Duration, o *Outcome) {
 	p := &q.pause
 	p.stopped, p.why = max(p.stopped, now+max(o.RetryAfter, stopFor)), o.Err
 	p.started = max(now, 1)
-	p.probing, p.probe, p.rampFrom = true, nil, 0
+	p.probing, p.probe, p.rampFrom = true, 0, 0
 	q.pace(now)
 	q.sweep(func(*waiter) (Reason, time.Duration) { return Exhausted, p.stopped - now })
 }
@@ -220,7 +227,7 @@ func (q *queue) closeUntil(now, asked, jitter time.Duration) {
 		return
 	}
 	p.until, p.jitter = until, jitter
-	p.probing, p.probe, p.rampFrom = true, nil, 0
+	p.probing, p.probe, p.rampFrom = true, 0, 0
 	q.pace(now)
 	q.sweep(func(w *waiter) (Reason, time.Duration) {
 		switch {
@@ -235,8 +242,8 @@ func (q *queue) closeUntil(now, asked, jitter time.Duration) {
 
 // answered tells that the provider answered an attempt without pushing back.
 func (q *queue) answered(now time.Duration, f *flight) {
-	if q.pause.probe == f {
-		q.pause.probing, q.pause.probe = false, nil
+	if q.pause.triedBy(f) {
+		q.pause.probing, q.pause.probe = false, 0
 		open, shut := q.pause.started-q.pause.opened, now-q.pause.started
 		q.pause.search.reopened(now, shut <= q.period()/2 && open+shut >= q.period())
 		q.pause.rampFrom, q.pause.opened = max(now, 1), max(now, 1)
@@ -249,7 +256,7 @@ func (q *queue) answered(now time.Duration, f *flight) {
 
 // ended gives the probe back if it ends without an answer.
 func (p *pause) ended(f *flight) {
-	if p.probe == f {
-		p.probe = nil
+	if p.triedBy(f) {
+		p.probe = 0
 	}
 }

@@ -186,6 +186,8 @@ func (p *Permit) end(refund bool) {
 	if refund || !f.clear() || !g.quiet() || answered && !g.calm() || g.sampled() {
 		now = g.now()
 		g.q.work.end(now-f.granted, refund)
+	} else {
+		g.unread++
 	}
 	g.q.book(now)
 	if answered {
@@ -246,14 +248,12 @@ func (p *Permit) Replay(ctx context.Context) error {
 		g.q.release(now, a, true)
 		return context.Cause(ctx)
 	}
-	if g.q.pause.probe == a {
-		g.q.pause.probe = f
-	}
 	f.paid, a.paid = a.paid, f.paid
 	if f.lease != nil {
 		f.lease.paid = f.paid
 	}
-	f.sent, f.granted, f.ticket = false, a.granted, a.ticket
+	f.sent, f.granted, f.gap, f.ticket, f.probe = false, a.granted, a.gap, a.ticket, a.probe
+	f.looks = f.looks || a.looks
 	a.released = true
 	g.replays++
 	return nil

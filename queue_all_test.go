@@ -295,7 +295,7 @@ func (p *pair) state(left int) string {
 	for i := range 3 {
 		switch {
 		case p.held[i] != nil:
-			b = fmt.Appendf(b, "|h%d %v %v", i, q.pause.probe == p.held[i], m.probe == p.calls[i])
+			b = fmt.Appendf(b, "|h%d %v %v", i, q.pause.triedBy(p.held[i]), m.probe == p.calls[i])
 		case p.waiting[i] != nil:
 			s := q.waited(p.waiting[i])
 			b = fmt.Appendf(b, "|w%d %d %d %d %d %d", i, p.waiting[i].expire-p.now, s.Breaker, s.Semaphore, s.Pause, s.Limit)

@@ -32,6 +32,9 @@ type Tries struct {
 	born    time.Duration
 	delay   time.Duration
 	permit  *Permit
+	lane    *lane // these three of the last attempt, whose permit may
+	weight  int64 // be given back before its outcome is told
+	granted time.Duration
 	attempt context.Context
 	kept    *Permit // held during the back-off
 	last    error
@@ -81,6 +84,7 @@ func (t *Tries) next(call *Call) (*Permit, error) {
 	}
 	f := p.flight
 	f.tried, f.whole = true, t.cancel
+	t.lane, t.weight, t.granted = f.lane, f.weight, f.granted
 	if timed != nil {
 		f.timed, timed.deadline = timed, f.deadline
 	}
@@ -187,11 +191,13 @@ func (t *Tries) ended(call *Call, o *Outcome, release bool) bool {
 	f := p.live()
 	held := f != nil
 	if !held { // its user has given the permit back
-		f = &flight{lane: g.q.lanes[0], granted: g.last}
+		f = &flight{lane: t.lane, weight: t.weight, granted: t.granted}
 	}
 	now, timed := g.last, o.teaches() || !g.calm() || !f.clear() || g.sampled()
 	if timed {
 		now = g.now()
+	} else {
+		g.unread++
 	}
 	g.q.book(now)
 	at, closed := now, g.q.pause.until
@@ -221,7 +227,7 @@ func (t *Tries) ended(call *Call, o *Outcome, release bool) bool {
 	if over && timed {
 		g.q.work.end(now-f.granted, false)
 	}
-	lane, granted, attempt := f.lane, f.granted, f.timed
+	lane, granted, attempt := f.lane.Name, f.granted, f.timed
 	switch {
 	case over && again && g.cfg.Load().Retry.KeepPermit:
 		t.kept = p
@@ -250,7 +256,7 @@ func (t *Tries) ended(call *Call, o *Outcome, release bool) bool {
 			g.observeRefusal(t.refusal)
 		}
 		if obs.Ended != nil {
-			obs.Ended(Ending{Gate: g.name, Lane: lane.Name, Attempt: t.n, Outcome: *o, Held: now - granted, Again: again})
+			obs.Ended(Ending{Gate: g.name, Lane: lane, Attempt: t.n, Outcome: *o, Held: now - granted, Again: again})
 		}
 		returned = true
 	}
