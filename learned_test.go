@@ -402,7 +402,7 @@ func TestAQuotaThatWasRaised(t *testing.T) {
 				t.Errorf("reopen %v: a call waits %v though 4000 are left", reopen, d)
 			}
 			says(3999)
-			if l := g.Stats().Learned; len(l) != 1 || l[0].Remaining != 3999 {
+			if l := g.Stats().Learned; len(l) != 1 || l[0].Remaining != 3999 || l[0].Unit != Requests {
 				t.Errorf("reopen %v: %+v", reopen, l)
 			}
 		})

@@ -24,7 +24,7 @@ func TestObserver(t *testing.T) {
 			log = append(log, fmt.Sprintf(format, args...))
 		}
 		g = newGate(t, Config{Name: "geo", Concurrency: 1, Retry: Retry{Attempts: 2, Delay: time.Second}, MaxWait: 2 * time.Second, Observer: &Observer{
-			Admitted: func(a Admission) { say("admitted %s %s %d after %v", a.Gate, a.Lane, a.Attempt, a.Waits.Queue()) },
+			Admitted: func(a Admission) { say("admitted %s %s %d of weight %d after %v", a.Gate, a.Lane, a.Attempt, a.Weight, a.Waits.Queue()) },
 			Ended:    func(e Ending) { say("ended %d %v again %v held %v", e.Attempt, e.Outcome.Err, e.Again, e.Held) },
 			Refused:  func(r *Rejected) { say("refused %s", r.Reason) },
 			Paused:   func(gate string, d time.Duration) { say("paused %s %v", gate, d.Truncate(time.Hour)) },
@@ -38,7 +38,7 @@ func TestObserver(t *testing.T) {
 			return After(errors.New("429"), time.Hour)
 		})
 		_, _ = g.Acquire(t.Context(), Call{})
-		want := "admitted geo default 1 after 0s|ended 1 once again true held 0s|admitted geo default 2 after 0s|" +
+		want := "admitted geo default 1 of weight 1 after 0s|ended 1 once again true held 0s|admitted geo default 2 of weight 1 after 0s|" +
 			"paused geo 1h0m0s|ended 2 429 (retry after 1h0m0s) again false held 1s|refused paused"
 		if got := strings.Join(log, "|"); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -288,3 +288,31 @@ func TestLostCapacityIsNoticedWithinSeconds(t *testing.T) {
 		}
 	}
 }
+
+// The state tells what is seen: of 20 servers of 50 ms that are kept busy, their
+// 400 calls per second, a queue near its target, and drains now and then.
+func TestStateTellsWhatIsSeen(t *testing.T) {
+	s := newStation(Config{}, 1, 20, 1000)
+	drains, reasons := 0, map[Reason]bool{}
+	s.settle = func(s *station) {
+		now := s.l.State()
+		reasons[now.Reason] = true
+		if now.Draining {
+			drains++
+			if float64(now.Permits) > now.Limit {
+				t.Fatalf("a drain with more permits than the limit: %+v", now)
+			}
+		}
+	}
+	s.run(time.Minute)
+	now := s.l.State()
+	if now.Throughput < 280 || now.Throughput > 500 || now.Queue < 0 || now.Queue > 3*now.Target {
+		t.Errorf("throughput and queue: %+v", now)
+	}
+	if now.Median < now.Baseline || now.Baseline < 30*time.Millisecond || now.Baseline > 60*time.Millisecond {
+		t.Errorf("latencies: %+v", now)
+	}
+	if drains == 0 || !reasons[Start] || !reasons[Growth] || !reasons[Drain] {
+		t.Errorf("%d steps of drains, reasons %v", drains, reasons)
+	}
+}

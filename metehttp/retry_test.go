@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -457,4 +460,53 @@ func TestSoftErrorsLeaveStreamsAlone(t *testing.T) {
 			t.Errorf("%q: %v", kind, got)
 		}
 	}
+}
+
+// What a transport is told of its provider counts: a repeated POST that does no
+// harm, and the dialect in which quotas are said.
+func TestTransportKnowsItsProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, idempotent := range []bool{false, true} {
+			f := &fake{answer: func(n int, r *http.Request) (*http.Response, error) {
+				h := http.Header{"X-Ratelimit-Limit": {"5000"}, "X-Ratelimit-Remaining": {"4999"}, "X-Ratelimit-Resource": {"core"},
+					"X-Ratelimit-Reset": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)}}
+				return &http.Response{StatusCode: 500 - 300*(n/2), Header: h, Body: http.NoBody, Request: r}, nil
+			}}
+			g := gate(t, mete.Config{Retry: mete.Retry{Attempts: 2}})
+			rt := &Transport{Gate: fixed(g), Base: f, Idempotent: idempotent, Provider: "github"}
+			resp, err := rt.RoundTrip(request(t, t.Context(), "POST"))
+			if again := err == nil && resp.StatusCode == 200; again != idempotent {
+				t.Errorf("idempotent %v: %v, %v", idempotent, resp, err)
+			}
+			if l := g.Stats().Learned; len(l) != 1 || l[0].Name != "core" || l[0].Window != time.Hour {
+				t.Errorf("idempotent %v: learned %+v", idempotent, l)
+			}
+		}
+	})
+}
+
+// Closing the idle connections of a client reaches the pool below.
+func TestCloseIdleConnections(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	closed := make(chan struct{})
+	var once sync.Once
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			once.Do(func() { close(closed) })
+		}
+	}
+	client := &http.Client{Transport: New(gate(t, mete.Config{}))}
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	client.CloseIdleConnections()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection stays open")
+	}
+	(&Transport{Base: &fake{}}).CloseIdleConnections() // a base without it
 }

@@ -108,6 +108,14 @@ func TestLimitBinds(t *testing.T) {
 		metetest.Utilisation(t, geo, limit, 0.99)
 		metetest.Blocked(t, gate, "limit:50/s")
 		metetest.NoRepeats(t, geo)
+		if a := geo.Audit(); a.Span < 9900*time.Millisecond || a.Span > 10500*time.Millisecond {
+			t.Errorf("500 starts at 50/s in %v", a.Span)
+		}
+		for _, c := range geo.Calls() {
+			if c.Status != 200 {
+				t.Errorf("call %s has status %d", c.Key, c.Status)
+			}
+		}
 		metetest.NoGoroutines(t)
 	})
 }

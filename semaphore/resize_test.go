@@ -39,7 +39,7 @@ func TestTooLarge(t *testing.T) {
 		s.Resize(3)
 		err := failed(t, four)
 		var r *semaphore.Refusal
-		if !errors.As(err, &r) || r.Reason != semaphore.ErrTooLarge || r.Limit != 3 || r.Weight != 4 || r.InUse != 5 {
+		if !errors.As(err, &r) || r.Reason != semaphore.ErrTooLarge || r.Limit != 3 || r.Weight != 4 || r.InUse != 5 || r.Waiting != 3 {
 			t.Fatalf("%#v", err)
 		}
 		inLine(t, one, behind)

@@ -22,23 +22,23 @@ func TestFor(t *testing.T) {
 		by      sizing.By
 	}{
 		{"rate", sizing.Input{Rate: 50, Latency: 200 * time.Millisecond},
-			20, "rate", sizing.By{Rate: 20}},
+			20, sizing.ByRate, sizing.By{Rate: 20}},
 		{"no headroom", sizing.Input{Rate: 50, Latency: 200 * time.Millisecond, Headroom: 1},
-			10, "rate", sizing.By{Rate: 10}},
+			10, sizing.ByRate, sizing.By{Rate: 10}},
 		{"per minute", sizing.Input{Rate: 500, Per: time.Minute, Latency: 2500 * time.Millisecond},
-			42, "rate", sizing.By{Rate: 42}},
+			42, sizing.ByRate, sizing.By{Rate: 42}},
 		{"slow rate", sizing.Input{Rate: 1, Per: time.Hour, Latency: time.Millisecond},
-			1, "rate", sizing.By{Rate: 1}},
+			1, sizing.ByRate, sizing.By{Rate: 1}},
 		{"pool", sizing.Input{Rate: 50, Latency: 200 * time.Millisecond, Pool: 12},
-			12, "pool", sizing.By{Rate: 20, Pool: 12}},
+			12, sizing.ByPool, sizing.By{Rate: 20, Pool: 12}},
 		{"equal: the rate decides", sizing.Input{Rate: 50, Latency: 200 * time.Millisecond, Pool: 20},
-			20, "rate", sizing.By{Rate: 20, Pool: 20}},
+			20, sizing.ByRate, sizing.By{Rate: 20, Pool: 20}},
 		{"memory", sizing.Input{Rate: 500, Latency: 200 * time.Millisecond, Memory: 512 * mib, ResponseSize: 8 * mib},
-			64, "memory", sizing.By{Rate: 200, Memory: 64}},
+			64, sizing.ByMemory, sizing.By{Rate: 200, Memory: 64}},
 		{"all", sizing.Input{Rate: 50, Latency: 200 * time.Millisecond, Pool: 20, Memory: 512 * mib, ResponseSize: 8 * mib, CPU: 8},
-			8, "cpu", sizing.By{Rate: 20, Pool: 20, Memory: 64, CPU: 8}},
-		{"no rate", sizing.Input{Pool: 7}, 7, "pool", sizing.By{Pool: 7}},
-		{"huge", sizing.Input{Rate: 1e300, Latency: time.Hour}, math.MaxInt32, "rate", sizing.By{Rate: math.MaxInt32}},
+			8, sizing.ByCPU, sizing.By{Rate: 20, Pool: 20, Memory: 64, CPU: 8}},
+		{"no rate", sizing.Input{Pool: 7}, 7, sizing.ByPool, sizing.By{Pool: 7}},
+		{"huge", sizing.Input{Rate: 1e300, Latency: time.Hour}, math.MaxInt32, sizing.ByRate, sizing.By{Rate: math.MaxInt32}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := sizing.For(c.in)
