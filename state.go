@@ -157,7 +157,7 @@ func (k *keeper) load(busy time.Time) error {
 		}
 		l.restore(now, spent, gone, ended, unwritten)
 	}
-	if d := s.Paused.Sub(wall.Round(0)); d > 0 {
+	if d := min(s.Paused.Sub(wall.Round(0)), s.Paused.Sub(s.At)); d > 0 {
 		g.q.closeUntil(now, now+d, 0)
 	}
 	return nil

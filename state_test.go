@@ -1,6 +1,7 @@
 package mete
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -181,4 +182,146 @@ func TestStateIsLocked(t *testing.T) {
 	if _, err := New(Config{Name: "p", State: filepath.Join(stateFile(cfg.State, "p"), "x")}); err == nil {
 		t.Error("a state folder below a file is accepted")
 	}
+}
+
+// A clock that was set back between the runs makes nothing last longer than it
+// would have: no time counts as gone by.
+func TestStateWhenTheClockWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Name: "p", State: t.TempDir(), Limits: []Limit{{N: 4, Per: time.Minute, Burst: 4}}}
+		g := newGate(t, cfg)
+		take(g)
+		time.Sleep(30 * time.Second)
+		g.Pause(20 * time.Second)
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// As if the clock had been an hour ahead.
+		data, err := os.ReadFile(stateFile(cfg.State, cfg.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s saved
+		if err := json.Unmarshal(data, &s); err != nil {
+			t.Fatal(err)
+		}
+		s.At, s.Paused = s.At.Add(time.Hour), s.Paused.Add(time.Hour)
+		if data, err = json.Marshal(s); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(stateFile(cfg.State, cfg.Name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g = newGate(t, cfg)
+		defer g.Close()
+		if p := g.Stats().Paused; p != 20*time.Second {
+			t.Errorf("paused for %v, were 20s left", p)
+		}
+		time.Sleep(25 * time.Second)
+		if free := g.Stats().Limits[0].Free; free != 0 {
+			t.Errorf("%d free 55 s after all were spent", free)
+		}
+		time.Sleep(6 * time.Second)
+		if free := g.Stats().Limits[0].Free; free != 4 {
+			t.Errorf("%d free 61 s after all were spent", free)
+		}
+	})
+}
+
+// Two limits of one name and different units are two.
+func TestStateOfTwoUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Name: "p", State: t.TempDir(), Limits: []Limit{
+			{N: 100, Per: time.Minute, Burst: 100}, {N: 100, Per: time.Minute, Burst: 100, Unit: "tokens"},
+		}}
+		g := newGate(t, cfg)
+		for range 3 {
+			p, ok := g.TryAcquire(Call{Costs: map[string]int64{"tokens": 20}})
+			if !ok {
+				t.Fatal("refused")
+			}
+			p.Release()
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		g = newGate(t, cfg)
+		defer g.Close()
+		if l := g.Stats().Limits; l[0].Free != 97 || l[1].Free != 40 {
+			t.Errorf("%d calls and %d tokens are free, want 97 and 40", l[0].Free, l[1].Free)
+		}
+	})
+}
+
+// What counts as spent after a crash is the most that can have started since
+// the last writing: what the windows of the unit let through in two seconds, or
+// twice what was seen in one. After a proper end it is what was spent.
+func TestCrashCountsWhatMayHaveFollowed(t *testing.T) {
+	day := Limit{N: 1000, Calendar: "day"}
+	for _, c := range []struct {
+		name   string
+		limits []Limit
+		n      int
+		killed []int64 // free after so many crashes
+	}{
+		{"seen only", []Limit{day}, 20, []int64{1000 - 20 - 41, 1000 - 20 - 41 - 41}},
+		{"short window", []Limit{day, {N: 5, Per: time.Second, Burst: 5}}, 5, []int64{1000 - 5 - (10 + 5 + 5)}},
+		{"paced", []Limit{day, {N: 600, Per: time.Minute}}, 1, []int64{1000 - 1 - (20 + 1)}},
+		{"window that moves on", []Limit{day, {N: 6, Per: 3 * time.Second, Burst: 6}}, 6, []int64{1000 - 6 - 6}},
+		{"used up window", []Limit{day, {N: 6, Per: time.Minute, Burst: 6}}, 6, []int64{1000 - 6}},
+		{"bucket", []Limit{day, {N: 60, Per: time.Minute, Burst: 7, Bucket: true}}, 7, []int64{1000 - 7 - (2 + 7)}},
+		{"window", []Limit{{N: 20, Per: time.Minute, Burst: 10}}, 5, []int64{20 - 5 - (0 + 10)}},
+		{"short bucket", []Limit{{N: 10, Per: 30 * time.Second, Burst: 40, Bucket: true}}, 5, []int64{0}},
+	} {
+		for _, killed := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Hour) // after midnight
+				cfg := Config{Name: "p", State: t.TempDir(), Limits: c.limits}
+				g := newGate(t, cfg)
+				defer func() { _ = g.Close() }()
+				for range c.n {
+					p, ok := g.TryAcquire(Call{})
+					if !ok {
+						t.Fatal(c.name, ": refused")
+					}
+					p.Release()
+				}
+				time.Sleep(1500 * time.Millisecond)
+				before := g.Stats().Limits[0].Free
+				if !killed {
+					if err := g.Close(); err != nil {
+						t.Fatal(err)
+					}
+					g = newGate(t, cfg)
+					if free := g.Stats().Limits[0].Free; free != before {
+						t.Errorf("%s: %d free after a proper end, %d before", c.name, free, before)
+					}
+					return
+				}
+				for i, want := range c.killed {
+					crash(g)
+					g = newGate(t, cfg)
+					if free := g.Stats().Limits[0].Free; free != want {
+						t.Errorf("%s: %d free after crash %d, want %d", c.name, free, i+1, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A limit that is new since a proper end has nothing spent.
+func TestNewLimitAfterAProperEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Name: "p", State: t.TempDir()}
+		if err := newGate(t, cfg).Close(); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Limits = []Limit{{N: 5, Per: time.Minute, Burst: 5}}
+		g := newGate(t, cfg)
+		defer g.Close()
+		if n := take(g); n != 5 {
+			t.Errorf("%d starts of 5", n)
+		}
+	})
 }

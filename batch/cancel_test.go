@@ -179,3 +179,44 @@ func TestBreakAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// An item for which there was no room is reported when ctx ends, and an input
+// that blocks after such an item does not hold the end.
+func TestHeldItemAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stdin := make(chan struct{})
+		defer close(stdin)
+		in := func(yield func(int) bool) {
+			count(5)(yield)
+			<-stdin
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n, begun := 0, time.Now()
+		for range over(ctx, 1, in, sleep(time.Second), LookAhead(0)) {
+			n++
+		}
+		if took := time.Since(begun); n != 5 || took != time.Minute+grace {
+			t.Errorf("%d results in %v", n, took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newStream(ctx, job[int, int, int]{options: newOptions(nil)})
+		s.held = true
+		cancel()
+		ended := false
+		go func() {
+			s.collect(&chain[int, int, int]{}, -1)
+			ended = true
+		}()
+		synctest.Wait()
+		if ended {
+			t.Error("the loop did not wait for the item in the producer's hands")
+		}
+		s.mu.Lock()
+		s.held, s.consumer.waiting = false, false
+		s.mu.Unlock()
+		s.consumer.wake(true)
+	})
+}

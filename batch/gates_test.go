@@ -162,3 +162,80 @@ func TestGatesTakeTurns(t *testing.T) {
 		t.Errorf("order %q", order)
 	}
 }
+
+// A queue that still has something to do is not forgotten: another one for the
+// same gate would have workers of its own.
+func TestBusyGatesAreKept(t *testing.T) {
+	j := job[int, int, int]{
+		options: newOptions([]Option{LookAhead(10)}),
+		key:     func(i int) int { return i },
+		limit:   func(int) int { return 2 },
+	}
+	s := newStream(t.Context(), j)
+	defer s.cancel()
+	waits, runs := s.queueOf(0), s.queueOf(1)
+	waits.ready.push(&cell[int, int, int]{queue: waits})
+	runs.running = 1
+	for i := range 1000 {
+		s.queueOf(2 + i)
+	}
+	if s.queueOf(0) != waits || s.queueOf(1) != runs {
+		t.Error("a queue with an item was forgotten")
+	}
+}
+
+// When a gate is found to have more permits, what waits already takes them,
+// even if there is no room to read any further.
+func TestRaisedGateTakesWhatWaits(t *testing.T) {
+	for _, c := range []struct {
+		opts  []Option
+		quick int // calls that end at once, to come to the 64th item
+	}{
+		{[]Option{Ordered(resize - 1)}, 0}, // no more room, and no call ends
+		{[]Option{LookAhead(0)}, resize - 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var running, asked atomic.Int64
+			j := job[int, int, int]{
+				options: newOptions(c.opts),
+				key:     func(int) int { return 0 },
+				limit: func(int) int {
+					if asked.Add(1) == 1 {
+						return 2
+					}
+					return 7
+				},
+				call: func(_ context.Context, _, n int) (int, error) {
+					if n < c.quick {
+						return n, nil
+					}
+					running.Add(1)
+					defer running.Add(-1)
+					time.Sleep(time.Hour)
+					return n, nil
+				},
+			}
+			time.AfterFunc(time.Minute, func() {
+				synctest.Wait()
+				if n := running.Load(); n != 7 {
+					t.Errorf("%d calls run a minute after the gate was raised from 2 to 7", n)
+				}
+			})
+			in := func(yield func(int) bool) {
+				for i := range resize + 20 {
+					if i == resize-1 {
+						time.Sleep(time.Second) // all before wait or run
+					}
+					if !yield(i) {
+						return
+					}
+				}
+			}
+			n := 0
+			j.run(t.Context(), in, func(Result[int, int]) bool { n++; return true })
+			if n != resize+20 {
+				t.Errorf("%d results", n)
+			}
+		})
+	}
+}

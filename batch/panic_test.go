@@ -190,3 +190,28 @@ func TestPanicOfTheBodyCleansUp(t *testing.T) {
 		}
 	}()
 }
+
+// The panic of an input that the end of the loop did not wait for goes on: there
+// is nobody left to be told, and it must not be lost.
+func TestPanicOfAnAbandonedInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stdin, got := make(chan struct{}), make(chan any)
+		s := newStream(t.Context(), job[int, int, int]{options: newOptions(nil)})
+		go func() {
+			defer func() { got <- recover() }()
+			s.produce(func(func(int) bool) {
+				<-stdin
+				panic("late")
+			})
+		}()
+		begun := time.Now()
+		s.close()
+		if took := time.Since(begun); took != grace {
+			t.Errorf("the end took %v", took)
+		}
+		close(stdin)
+		if v := <-got; v != "late" {
+			t.Errorf("the panic went on as %v", v)
+		}
+	})
+}

@@ -50,10 +50,12 @@ const resize = 64
 func (s *stream[K, In, Out]) resize(q *queue[K, In, Out]) {
 	n := s.workersOf(s.limit(q.key))
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	q.workers = n
 	s.bound = max(s.bound, s.options.bound(n))
 	s.open.add(q)
+	w := s.search() // there may be no room for an item that would start it
+	s.mu.Unlock()
+	w.start()
 }
 
 // queueOf returns the queue of the key. Queues without items are forgotten once

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -299,5 +300,28 @@ func TestResultsAreNotKept(t *testing.T) {
 				t.Errorf("result %d is still in memory", i)
 			}
 		}
+	}
+}
+
+// A list keeps its cells in order, however they were added.
+func TestChain(t *testing.T) {
+	var a, b chain[int, int, int]
+	for _, list := range []struct {
+		at *chain[int, int, int]
+		in []int
+	}{{&b, []int{1, 2}}, {&a, nil}, {&b, []int{3}}, {&a, []int{4}}} {
+		for _, n := range list.in {
+			c := &cell[int, int, int]{}
+			c.In = n
+			list.at.push(c)
+		}
+		a.prepend(&b)
+	}
+	var got []int
+	for c := a.pop(); c != nil; c = a.pop() {
+		got = append(got, c.In)
+	}
+	if !slices.Equal(got, []int{3, 1, 2, 4}) || a.n != 0 {
+		t.Errorf("%v, %d left", got, a.n)
 	}
 }

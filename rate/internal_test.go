@@ -3,6 +3,7 @@ package rate
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -212,3 +213,28 @@ func TestContextDecides(t *testing.T) {
 }
 
 const ms = time.Millisecond
+
+// The last place is given without a look for keys to forget, which may find the
+// next part locked and would then leave the key without a place.
+func TestKeyedLastPlace(t *testing.T) {
+	const places = 64
+	k, err := NewKeyed(Bucket{N: 1, Per: time.Hour, Burst: 1}, places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range places {
+		_, s := k.find(strconv.Itoa(i))
+		k.hand.Store(0)
+		other := &k.shards[1%len(k.shards)] // whose turn it is to be looked through
+		if other == s {
+			k.hand.Store(1)
+			other = &k.shards[0]
+		}
+		other.mu.Lock()
+		ok, _ := k.Allow(strconv.Itoa(i), 1)
+		other.mu.Unlock()
+		if st := k.Stats(); !ok || st.Keys != i+1 || st.Overflowed != 0 {
+			t.Fatalf("key %d of %d places: %v, %+v", i+1, places, ok, st)
+		}
+	}
+}

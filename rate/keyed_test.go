@@ -540,3 +540,23 @@ func TestKeyedPlaces(t *testing.T) {
 		}
 	})
 }
+
+// Keys that are forgotten while the table is made anew give their places back:
+// a few keys at a time, ever others, never meet a full limiter.
+func TestKeyedCountsWhatARebuildForgets(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := keyed(t, rate.Bucket{N: 1, Per: time.Second, Burst: 1}, 60)
+		for i := range 1000 {
+			if i%5 == 0 {
+				time.Sleep(2 * time.Second) // all before are full again
+			}
+			if ok, _ := k.Allow(strconv.Itoa(i), 1); !ok {
+				t.Fatalf("key %d is refused", i)
+			}
+			// The table of so few keys has 10 places, at most 7 of them taken.
+			if s := k.Stats(); s.Keys > 7 || s.Overflowed != 0 {
+				t.Fatalf("key %d: %+v, with 5 in force", i, s)
+			}
+		}
+	})
+}
