@@ -18,6 +18,7 @@ func TestQuotasHoldAcrossCrashes(t *testing.T) {
 		"two windows":    {{N: 10, Per: time.Second, Burst: 10}, {N: 60, Per: 5 * time.Minute, Burst: 60}},
 		"a bucket":       {{N: 10, Per: time.Minute, Burst: 10, Bucket: true}},
 		"a big bucket":   {{N: 100, Per: time.Minute, Burst: 20, Bucket: true}},
+		"a deep bucket":  {{N: 10, Per: time.Minute, Burst: 40, Bucket: true}},
 		"a day":          {{N: 2, Per: time.Second, Burst: 2}, {N: 70, Calendar: "day"}},
 		"a day, bucket":  {{N: 5, Per: time.Second, Burst: 3, Bucket: true}, {N: 70, Calendar: "day"}},
 		"two units":      {{N: 10, Per: time.Minute, Burst: 10}, {N: 25, Per: time.Minute, Burst: 25, Unit: "tokens"}},

@@ -149,7 +149,7 @@ func (k *keeper) load(busy time.Time) error {
 		l := &g.q.limits[i]
 		spent := was[i]
 		if len(s.Limits) == 0 && !s.Clean && l.Calendar == "" {
-			spent = []meter.Spent{{Units: l.N}}
+			spent = []meter.Spent{{Units: l.meter.Capacity()}}
 		}
 		unwritten := int64(0)
 		if !s.Clean {
@@ -222,7 +222,7 @@ func (q *queue) unwritten(i int, was [][]meter.Spent) int64 {
 			most, bounded = n, true
 		}
 	}
-	return min(most, max(q.limits[i].N, 1))
+	return min(most, max(q.limits[i].meter.Capacity(), 1))
 }
 
 // touch arms the writing after a start. The caller holds the gate's lock.

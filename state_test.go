@@ -154,6 +154,15 @@ func TestPauseSurvivesRestart(t *testing.T) {
 func TestStateFileIsBad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Name: "p/q", State: t.TempDir(), Limits: []Limit{{N: 5, Per: time.Minute, Burst: 5}}}
+		deep := Config{Name: cfg.Name, State: cfg.State, Limits: []Limit{Bucket(5, time.Minute, 20)}}
+		if err := os.WriteFile(stateFile(cfg.State, cfg.Name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g := newGate(t, deep)
+		if n := take(g); n > 0 {
+			t.Errorf("a bucket deeper than its rate: %d starts", n)
+		}
+		_ = g.Close()
 		for _, text := range []string{"", "{", `{"version":9}`, "null", `{"version":1,"limits":[{"limit":"limit:5/m","spent":[{"units":-7}]}]}`} {
 			if err := os.WriteFile(stateFile(cfg.State, cfg.Name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -271,7 +280,7 @@ func TestCrashCountsWhatMayHaveFollowed(t *testing.T) {
 		{"used up window", []Limit{day, {N: 6, Per: time.Minute, Burst: 6}}, 6, []int64{1000 - 6}},
 		{"bucket", []Limit{day, {N: 60, Per: time.Minute, Burst: 7, Bucket: true}}, 7, []int64{1000 - 7 - (2 + 7)}},
 		{"window", []Limit{{N: 20, Per: time.Minute, Burst: 10}}, 5, []int64{20 - 5 - (0 + 10)}},
-		{"short bucket", []Limit{{N: 10, Per: 30 * time.Second, Burst: 40, Bucket: true}}, 5, []int64{0}},
+		{"short bucket", []Limit{{N: 10, Per: 30 * time.Second, Burst: 40, Bucket: true}}, 0, []int64{0}},
 	} {
 		for _, killed := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
