@@ -87,6 +87,11 @@ func TestKeepAliveRace(t *testing.T) {
 // hangUp is a server that answers the first request on a connection and hangs
 // up on the second, after it has read it.
 func hangUp(t *testing.T, arrived func(time.Time)) *http.Transport {
+	return hangUpOver(t, func(c net.Conn) net.Conn { return c }, arrived)
+}
+
+// hangUpOver is hangUp that speaks over what wrap makes of a connection.
+func hangUpOver(t *testing.T, wrap func(net.Conn) net.Conn, arrived func(time.Time)) *http.Transport {
 	pipe := newPipes()
 	pool := NewPool(0)
 	pool.Proxy = nil
@@ -99,6 +104,7 @@ func hangUp(t *testing.T, arrived func(time.Time)) *http.Transport {
 				return
 			}
 			wg.Go(func() {
+				c := wrap(c)
 				defer c.Close()
 				buf := make([]byte, 4096)
 				for n := range 2 {
