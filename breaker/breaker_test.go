@@ -265,6 +265,29 @@ func TestUpdateOfTheWindow(t *testing.T) {
 	}
 }
 
+// The time of a success matters where it counts for something.
+func TestCoarse(t *testing.T) {
+	if !New(Config{}).Coarse(1000 * s) {
+		t.Error("one that never opens wants the time")
+	}
+	c := New(Config{Failures: 1, Window: 100 * s})
+	if !c.Coarse(s) || c.Coarse(s+1) {
+		t.Error("a hundredth of the window is not the bound")
+	}
+	if c.Update(Config{Failures: 1, Window: 10 * s}); c.Coarse(s) {
+		t.Error("the bound of a window that is no more")
+	}
+	c = tripped(t, Config{Failures: 1})
+	c.Update(Config{})
+	if c.Coarse(0) {
+		t.Error("one that is open does not want the time")
+	}
+	c.End(5*s, c.Start(5*s), Success)
+	if !c.Coarse(1000*s) || c.State(5*s) != Closed {
+		t.Error("one that has closed for good wants the time")
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for _, bad := range []Config{{Failures: -1}, {Failures: 2}, {Window: -1}, {Calls: -1}, {Open: -1}, {Probes: -1}, {Lease: -1}} {
 		if bad.Check() == nil {
