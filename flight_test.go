@@ -3,6 +3,7 @@ package mete
 import (
 	"context"
 	"errors"
+	"reflect"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -138,4 +139,141 @@ func TestSlowSuccessesCount(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A flight that is used again is like a new one, save for what the next
+// admission writes in any case.
+func TestSpareFlightIsLikeNew(t *testing.T) {
+	g := newGate(t, Config{})
+	f := &flight{
+		lane: g.q.lanes[0], weight: 1, costs: []int64{1}, granted: 1, deadline: 1, waits: &Waits{},
+		paid: []payment{{}}[:0], sample: &sample{}, gap: 1, lease: &lease{}, timed: &timedAttempt{}, whole: func() {},
+		probe: 1, wire: true, sent: true, settled: true, released: true, tried: true, looks: true,
+	}
+	full := reflect.ValueOf(*f)
+	for i := range full.NumField() {
+		// A ticket goes with the release, for the breaker's sake.
+		if name := full.Type().Field(i).Name; full.Field(i).IsZero() && name != "ticket" && name != "next" {
+			t.Errorf("the test is to set %s", name)
+		}
+	}
+	g.q.leave(f)
+	if want := (flight{lane: f.lane, granted: 1, paid: f.paid, wire: true, looks: true}); !reflect.DeepEqual(*f, want) {
+		t.Errorf("got  %+v\nwant %+v", *f, want)
+	}
+	for range spareFlights + 1 {
+		g.q.leave(&flight{})
+	}
+	n := 0
+	for ; g.q.spares > 0 && n <= spareFlights; n++ {
+		g.q.board()
+	}
+	if n != spareFlights || g.q.spare != nil {
+		t.Errorf("%d are kept", n)
+	}
+	if g.q.board() == g.q.board() {
+		t.Error("two calls have one flight")
+	}
+}
+
+// The context of an attempt with a timeout is a context like any other, before
+// somebody asks for Done and after, and after the release.
+func TestContextOfATimedAttempt(t *testing.T) {
+	outside := newGate(t, Config{Timeout: time.Minute})
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		for _, g := range []*Gate{outside, newGate(t, Config{Timeout: time.Minute})} {
+			for _, asked := range []bool{false, true} {
+				attempt := func(parent context.Context) (context.Context, *Permit) {
+					tries := g.Tries(context.WithValue(parent, key{}, "value"), Call{})
+					p, err := tries.Next()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if asked {
+						tries.Context().Done()
+					}
+					return tries.Context(), p
+				}
+				ctx, p := attempt(t.Context())
+				end, ok := ctx.Deadline()
+				if left := time.Until(end); !ok || left != time.Minute || ctx.Err() != nil {
+					t.Errorf("asked %v: %v left, %v", asked, left, ctx.Err())
+				}
+				p.Release()
+				if ctx.Err() != context.Canceled || ctx.Value(key{}) != "value" {
+					t.Errorf("asked %v: %v, %v after the release", asked, ctx.Err(), ctx.Value(key{}))
+				}
+				select {
+				case <-ctx.Done():
+				default:
+					t.Errorf("asked %v: the context outlives its permit", asked)
+				}
+
+				ctx, p = attempt(t.Context())
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if ctx.Err() != context.DeadlineExceeded {
+					t.Errorf("asked %v: %v at the deadline", asked, ctx.Err())
+				}
+				p.Release()
+
+				early, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, p = attempt(early)
+				end, ok = ctx.Deadline()
+				if left := time.Until(end); !ok || left != time.Second {
+					t.Errorf("asked %v: %v left of the caller's second", asked, left)
+				}
+				cancel()
+				if ctx.Err() != context.Canceled {
+					t.Errorf("asked %v: %v after the caller's end", asked, ctx.Err())
+				}
+				p.Release()
+			}
+		}
+	})
+}
+
+// A permit that was given back is watched no more: with its flight another one
+// is in use by now.
+func TestReleasedPermitIsNoLeak(t *testing.T) {
+	g := newGate(t, Config{FindLeaks: true})
+	for _, end := range []func(*Permit){(*Permit).Release, (*Permit).Cancel} {
+		p, _ := g.TryAcquire(Call{})
+		if len(g.q.leases) != 1 {
+			t.Fatal("not watched")
+		}
+		if end(p); len(g.q.leases) != 0 {
+			t.Error("watched after its end")
+		}
+	}
+	tries := g.Tries(t.Context(), Call{})
+	p, err := tries.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tries.Again(Outcome{Answered: true}); len(g.q.leases) != 1 {
+		t.Error("not watched until its end")
+	}
+	if p.Release(); len(g.q.leases) != 0 {
+		t.Error("watched after its end")
+	}
+}
+
+// What an attempt paid stays paid, also if the permit that is kept for the next
+// one is canceled meanwhile.
+func TestKeptPermitCanceled(t *testing.T) {
+	g := newGate(t, Config{Limits: []Limit{Per(1, time.Hour)}, Retry: Retry{Attempts: 2, KeepPermit: true}})
+	tries := g.Tries(t.Context(), Call{})
+	p, err := tries.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !tries.Again(Outcome{Err: errors.New("500"), Repeat: true}) {
+		t.Fatal("not repeated")
+	}
+	p.Cancel()
+	if _, ok := g.TryAcquire(Call{}); ok {
+		t.Error("a start that was made came back")
+	}
 }
