@@ -24,10 +24,12 @@ func TestObserver(t *testing.T) {
 			log = append(log, fmt.Sprintf(format, args...))
 		}
 		g = newGate(t, Config{Name: "geo", Concurrency: 1, Retry: Retry{Attempts: 2, Delay: time.Second}, MaxWait: 2 * time.Second, Observer: &Observer{
-			Admitted: func(a Admission) { say("admitted %s %s %d of weight %d after %v", a.Gate, a.Lane, a.Attempt, a.Weight, a.Waits.Queue()) },
-			Ended:    func(e Ending) { say("ended %d %v again %v held %v", e.Attempt, e.Outcome.Err, e.Again, e.Held) },
-			Refused:  func(r *Rejected) { say("refused %s", r.Reason) },
-			Paused:   func(gate string, d time.Duration) { say("paused %s %v", gate, d.Truncate(time.Hour)) },
+			Admitted: func(a Admission) {
+				say("admitted %s %s %d of weight %d after %v", a.Gate, a.Lane, a.Attempt, a.Weight, a.Waits.Queue())
+			},
+			Ended:   func(e Ending) { say("ended %d %v again %v held %v", e.Attempt, e.Outcome.Err, e.Again, e.Held) },
+			Refused: func(r *Rejected) { say("refused %s", r.Reason) },
+			Paused:  func(gate string, d time.Duration) { say("paused %s %v", gate, d.Truncate(time.Hour)) },
 		}})
 		n := 0
 		_ = Do(t.Context(), g, Call{}, func(context.Context) error {

@@ -23,14 +23,14 @@ const (
 //
 // The zero value is the whole rate.
 type search struct {
-	on           bool
-	share        float64       // in force
-	good         float64       // stood for a trial; 0 is none
-	bad          float64       // was refused
-	since        time.Duration // when share began to be tried
-	was, counted float64       // before the last refusal, and what was accepted until it
-	took         time.Duration // how long the last share stood that was refused
-	quiet        time.Duration // of the last throttle, or when bad last moved
+	on      bool
+	share   float64       // in force
+	good    float64       // stood for a trial; 0 is none
+	bad     float64       // was refused
+	since   time.Duration // when share began to be tried
+	counted float64       // what was accepted until the last refusal
+	took    time.Duration // how long the last share stood that was refused
+	quiet   time.Duration // of the last throttle, or when bad last moved
 }
 
 // current is the share of the configured rate that is in force.
@@ -53,7 +53,7 @@ func (s *search) refused(now time.Duration, counted float64) {
 	if known && counted >= s.share {
 		s.bad, s.share = counted, counted
 	}
-	s.was, s.counted = was, 0
+	s.counted = 0
 	if known && counted >= was/2 {
 		s.counted = counted
 	}
@@ -68,10 +68,7 @@ func (s *search) reopened(now time.Duration, whole bool) {
 	s.since = now
 	if whole && s.counted > 0 {
 		s.share = max(s.counted, slowest)
-		s.bad = s.share
-		if s.good > s.share {
-			s.good = 0
-		}
+		s.bad = s.share // good is no more: refused saw to that
 	}
 	s.counted = 0
 }

@@ -137,6 +137,12 @@ func TestSearchIsRefused(t *testing.T) {
 			t.Errorf("%s: %v after another pause", c.name, s.share)
 		}
 	}
+	s := search{}
+	s.refused(now, 0.6)
+	s.refused(now+time.Second, 0)
+	if s.reopened(now+time.Minute, true); s.share != 0.81 {
+		t.Errorf("%v, though nothing was counted before the last refusal", s.share)
+	}
 }
 
 // A share is good once it stood four times as long as the last refused one, from
@@ -235,12 +241,13 @@ func TestPacedLimit(t *testing.T) {
 		if name == "" {
 			continue
 		}
-		for i := range g.q.limits {
-			g.q.limits[i].removed = g.q.limits[i].bound() == name
-			g.q.limits[i].learned = g.q.limits[i].bound() == "limit:900/h"
-		}
-		if l := g.q.pacedLimit(); l != nil && (l.removed || l.learned) {
-			t.Errorf("%v: %s, which is no limit of the user's", c.limits, l.bound())
+		l := g.q.pacedLimit()
+		for _, flag := range []*bool{&l.removed, &l.learned} {
+			*flag = true
+			if g.q.pacedLimit() == l {
+				t.Errorf("%v: %s is no limit of the user's, and paces", c.limits, name)
+			}
+			*flag = false
 		}
 	}
 }
@@ -261,5 +268,48 @@ func TestRefusalsWithin(t *testing.T) {
 		if n := r.within(c.from, c.to); n != c.want {
 			t.Errorf("%d from %v to %v, want %d", n, c.from, c.to, c.want)
 		}
+	}
+}
+
+// What was accepted in the last period, as a share of the limit: the starts
+// without those that were refused, if they came nearly as fast as they were let.
+func TestAccepted(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		limit  Limit
+		at     time.Duration // when 8 calls start
+		before func(*pause)
+		want   float64
+	}{
+		{"7 in half a period", Limit{N: 10, Per: time.Minute, Burst: 10}, 30 * time.Second, nil, 0.7},
+		{"7 in a period", Limit{N: 10, Per: time.Minute, Burst: 10}, time.Minute, nil, 0},
+		{"7 in half a period since a pause", Limit{N: 10, Per: time.Minute, Burst: 10}, time.Hour, func(p *pause) { p.opened = time.Hour - 30*time.Second }, 0.7},
+		{"7 of 8 in a period", Limit{N: 10, Per: time.Minute, Burst: 10}, time.Hour, func(p *pause) { p.search = search{on: true, share: 0.8, bad: 1} }, 0.7},
+		{"two were refused", Limit{N: 10, Per: time.Minute, Burst: 10}, 30 * time.Second, func(p *pause) {
+			p.refusals.add(10 * time.Second)
+			p.refusals.add(30 * time.Second)
+			p.refusals.add(31 * time.Second) // after it
+		}, 0.5},
+		{"a bucket keeps no window", Bucket(10, time.Minute, 10), 30 * time.Second, nil, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGate(t, Config{Limits: []Limit{c.limit}})
+			time.Sleep(c.at)
+			var last *Permit
+			for range 8 {
+				p, ok := g.TryAcquire(Call{})
+				if !ok {
+					t.Fatal(c.name, ": refused")
+				}
+				defer p.Release()
+				last = p
+			}
+			if c.before != nil {
+				c.before(&g.q.pause)
+			}
+			if got := g.q.accepted(last.live(), &g.q.limits[0]); got != c.want {
+				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			}
+		})
 	}
 }

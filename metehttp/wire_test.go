@@ -116,6 +116,10 @@ func TestReplayOfWhatWasNotWritten(t *testing.T) {
 		if free := g.Stats().Limits[0].Free; free != 0 {
 			t.Errorf("%d free within the minute", free)
 		}
+		time.Sleep(2 * time.Second)
+		if free := g.Stats().Limits[0].Free; free != 2 {
+			t.Errorf("%d free after the minute", free)
+		}
 		idle(t, g)
 	})
 }
