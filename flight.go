@@ -117,7 +117,7 @@ func (q *queue) keep(now time.Duration, f *flight) {
 	f.sample.done(now)
 	q.pause.ended(f)
 	q.payBack(now, f, false)
-	f.sent = true // nothing starts under it any more
+	f.gap, f.sent = 0, true // nothing starts under it any more
 }
 
 // handOver makes f the one that holds what the attempt before has kept.

@@ -215,3 +215,85 @@ func TestContextsEndWithTheAttempt(t *testing.T) {
 		t.Error("the call outlives its last attempt")
 	}
 }
+
+// The turn of the taught rate that a start took is given back once, and only
+// that of the last start, if it was not made.
+func TestTurnOfTheRateComesBackOnce(t *testing.T) {
+	for _, wire := range []bool{false, true} {
+		g := newGate(t, Config{Adaptive: &adaptive.Config{}, Retry: Retry{Attempts: 2, KeepPermit: true}})
+		tries := g.Tries(t.Context(), Call{Wire: wire})
+		p := attempted(t, tries)
+		p.flight.gap, g.q.auto.due = 5, 100
+		tries.Again(errFailed)
+		want := time.Duration(100)
+		if wire {
+			want = 95 // nothing was sent
+		}
+		if p.Cancel(); g.q.auto.due != want {
+			t.Errorf("wire %v: %d of a turn at %d", wire, g.q.auto.due, want)
+		}
+	}
+	g := newGate(t, Config{Adaptive: &adaptive.Config{}})
+	p, _ := g.TryAcquire(Call{Wire: true})
+	p.flight.gap, g.q.auto.due = 5, 100
+	p.Sent()
+	if err := p.Replay(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if p.Release(); g.q.auto.due != 100 {
+		t.Error("the turn of the start before the repetition came back")
+	}
+}
+
+// A repetition whose permit is gone when its turn comes costs nothing, and one
+// that comes later is read for quotas as any call is.
+func TestReplayOfWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Config{Limits: []Limit{Per(1, time.Second)}})
+		p, _ := g.TryAcquire(Call{Wire: true})
+		p.Sent()
+		time.AfterFunc(time.Second/2, p.Release)
+		start := time.Now()
+		_ = p.Replay(t.Context())
+		next, err := g.Acquire(t.Context(), Call{})
+		if d := time.Since(start); err != nil || d > 1100*time.Millisecond {
+			t.Errorf("%v after %v", err, d)
+		}
+		next.Release()
+
+		g = newGate(t, Config{})
+		first, _ := g.TryAcquire(Call{})
+		p, _ = g.TryAcquire(Call{Wire: true})
+		p.Sent()
+		if !first.WantsQuotas() || p.WantsQuotas() {
+			t.Error("one call in a tenth of a second is to be read")
+		}
+		first.Release()
+		time.Sleep(time.Second)
+		if err := p.Replay(t.Context()); err != nil || !p.WantsQuotas() {
+			t.Errorf("%v, and the repetition is not read", err)
+		}
+		p.Release()
+	})
+}
+
+// The times that somebody is told of, or that a ramp begins with, are read from
+// the clock, however quick calls are.
+func TestTimesThatAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := time.Duration(0)
+		g := newGate(t, Config{Observer: &Observer{Ended: func(e Ending) { held = e.Held }}})
+		_ = Do(t.Context(), g, Call{}, func(context.Context) error { time.Sleep(time.Second); return nil })
+		if held != time.Second {
+			t.Errorf("held for %v", held)
+		}
+		g = newGate(t, Config{})
+		g.Pause(time.Second)
+		time.Sleep(2 * time.Second)
+		p, _ := g.TryAcquire(Call{})
+		time.Sleep(time.Second)
+		if p.Release(); g.q.pause.rampFrom != 3*time.Second {
+			t.Errorf("the ramp begins at %v", g.q.pause.rampFrom)
+		}
+	})
+}

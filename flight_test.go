@@ -34,6 +34,9 @@ func TestLostProbeWithATimeout(t *testing.T) {
 		if p.Release(); !ok {
 			t.Errorf("the permit was not found: %+v", g.Stats())
 		}
+		if len(g.q.leases) != 0 {
+			t.Error("it is watched after it was found")
+		}
 	})
 }
 
@@ -112,6 +115,9 @@ func TestSlowSuccessesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Config{Breaker: breaker.Config{Failures: 0.5, Window: 10 * time.Second, Calls: 10}, Retry: Retry{Attempts: 1}})
 		for _, acquire := range []bool{false, true} {
+			if g.calm() {
+				t.Error("the clock is not read although calls are slow, or it is not known")
+			}
 			for range 16 {
 				_ = Do(t.Context(), g, Call{}, func(context.Context) error { return nil })
 			}
