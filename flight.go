@@ -99,7 +99,6 @@ func (q *queue) payBack(now time.Duration, f *flight, refund bool) {
 		return
 	}
 	q.auto.refunded(f)
-	f.gap = 0
 	for i := range paid {
 		switch pay := &paid[i]; {
 		case !f.settled:

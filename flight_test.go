@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/metehq/mete/adaptive"
 	"github.com/metehq/mete/breaker"
 )
 
@@ -281,5 +282,29 @@ func TestKeptPermitCanceled(t *testing.T) {
 	p.Cancel()
 	if _, ok := g.TryAcquire(Call{}); ok {
 		t.Error("a start that was made came back")
+	}
+}
+
+// What is known of a permit that may be lost follows its repetition, and ends
+// its sample when it is taken back.
+func TestLeaseOfARepetition(t *testing.T) {
+	g := newGate(t, Config{FindLeaks: true, Adaptive: &adaptive.Config{}, Limits: []Limit{Per(5, time.Second)}})
+	p, _ := g.TryAcquire(Call{Wire: true})
+	p.Sent()
+	if err := p.Replay(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := p.flight
+	if l := f.lease; &l.paid[0] != &f.paid[0] {
+		t.Error("what the start before has paid is watched")
+	}
+	f.lease.cleanup.Stop()
+	f.sample.told(adaptive.Success)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lost = append(g.lost, f.lease)
+	g.now()
+	if f.sample.started || f.sample.outcome != adaptive.Ignored || g.q.inUse != 0 {
+		t.Errorf("taken back: %+v, %d in use", *f.sample, g.q.inUse)
 	}
 }
