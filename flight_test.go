@@ -178,7 +178,7 @@ func TestSpareFlightIsLikeNew(t *testing.T) {
 	if n != spareFlights || g.q.spare != nil {
 		t.Errorf("%d are kept", n)
 	}
-	if g.q.board() == g.q.board() {
+	if one, other := g.q.board(), g.q.board(); one == other {
 		t.Error("two calls have one flight")
 	}
 }
