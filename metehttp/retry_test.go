@@ -487,8 +487,7 @@ func TestTransportKnowsItsProvider(t *testing.T) {
 
 // Closing the idle connections of a client reaches the pool below.
 func TestCloseIdleConnections(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer server.Close()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	closed := make(chan struct{})
 	var once sync.Once
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
@@ -496,6 +495,8 @@ func TestCloseIdleConnections(t *testing.T) {
 			once.Do(func() { close(closed) })
 		}
 	}
+	server.Start()
+	defer server.Close()
 	client := &http.Client{Transport: New(gate(t, mete.Config{}))}
 	resp, err := client.Get(server.URL)
 	if err != nil {
