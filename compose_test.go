@@ -172,9 +172,11 @@ func TestHedgesEndTogether(t *testing.T) {
 				}
 				mu.Unlock()
 				time.Sleep(2 * time.Minute)
+				mu.Lock()
 				if ended != runs || runs != c.runs {
 					t.Errorf("later: %d of %d ended", ended, runs)
 				}
+				mu.Unlock()
 				idle(t, g)
 			})
 		})
