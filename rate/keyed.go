@@ -38,7 +38,8 @@ const Never = time.Duration(math.MaxInt64)
 // While maxKeys keys are in force, those that have no place share one more
 // bucket of the same limit, so that a flood of keys takes neither memory nor
 // more than one key's quota. A key that gets a place later starts with what is
-// left in the shared bucket: what it had there counts.
+// left in the shared bucket: what it had there counts. A new key looks for one to
+// forget in a few places only, so now and then one shares although there is one.
 type Keyed struct {
 	limit Bucket
 	most  int64

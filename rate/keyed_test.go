@@ -343,7 +343,9 @@ func TestAMillionKeysForgetOnlyWhatIsIdle(t *testing.T) {
 				t.Fatalf("key %d is refused", i)
 			}
 		}
-		if st := k.Stats(); st.Keys > n || st.Overflowed != 100 {
+		// A new key looks at a piece of its shard only: now and then one finds
+		// nothing there to forget, and shares once more.
+		if st := k.Stats(); st.Keys > n || st.Overflowed < 100 || st.Overflowed > 120 {
 			t.Fatalf("%+v", st)
 		}
 		for i := 0; i < n; i += 50 {
