@@ -36,7 +36,7 @@ func (f *boundFlags) checkFailures(output string, inputs []string, resume, overw
 	switch {
 	case err != nil || !info.Mode().IsRegular() || info.Size() == 0 || overwrite:
 		return nil
-	case resume && foreign(f.failures):
+	case foreign(f.failures):
 		return fmt.Errorf("--errors %s holds something else than records of failed rows: name another file", f.failures)
 	case resume:
 		return nil
